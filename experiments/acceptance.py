@@ -18,9 +18,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from keepsum.sampling.l1.splitting.added import two_way
+from keepsum.sampling.l1.splitting.bundles import bundled
 from keepsum.sampling.l1.splitting.laws import Labelling, laws_of
 from keepsum.sampling.l1.splitting.transforms import Branch, full_measure, transforms
-from keepsum.sampling.l1.splitting.tree import grow
 
 PLAIN = Labelling()
 LARGEST_GRID = 2**24  # frequencies of a Fourier sum
@@ -50,8 +51,9 @@ def summable(epsilon: str, rows: int, columns: int) -> bool:
 
 def log_proposals(epsilon: str, rows: int, columns: int, labelling: Labelling = PLAIN) -> float:
     """The logarithm of the sum of F(0)^r B over the bases of the root."""
-    tree = grow(np.ones((rows, columns), dtype=np.int64))
-    bases = laws_of(Fraction(epsilon), tree, labelling).nodes[tree.root_class].bases
+    bundles = bundled(two_way(np.ones((rows, columns), dtype=np.int64)))
+    laws = laws_of(Fraction(epsilon), bundles, labelling)
+    (bases,) = (own.bases for form, own in zip(bundles.forms, laws.forms, strict=True) if form.is_root)
     return float(np.logaddexp.reduce([_log_mass(float(Fraction(epsilon)), rows, base.branches[0]) for base in bases]))
 
 

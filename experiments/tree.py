@@ -1,7 +1,8 @@
-"""The picture of a table whose columns are split along a tree, with one bridge."""
+"""The picture of a table whose columns are taken off one at a time, with one bridge."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from matplotlib.ticker import MaxNLocator
 import keepsum as ks
 from experiments.drawing import BLUE, GREY, ORANGE, RED, new, note
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
-from keepsum.sampling.l1.splitting.tree import Tree, grow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,35 +23,47 @@ STEP, LEVEL, HALF = 0.5, 4.9, 0.36  # of a number, of a level of the tree, of th
 SPLIT = 1  # the node whose bridge is shown
 
 
-def sums_of(tree: Tree, table: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True)
+class Tree:
+    """Node k stands for the columns from the k-th on; the leaves, the columns, come after all inner nodes."""
+
+    columns: int
+
+    @property
+    def inner(self) -> int:
+        """The number of inner nodes: 0, 1, ... with the root first."""
+        return self.columns - 1
+
+    def children(self, node: int) -> tuple[int, int]:
+        """The column that is taken off, and the others."""
+        return self.inner + node, node + 1 if node + 1 < self.inner else 2 * self.inner
+
+
+def sums_of(table: np.ndarray) -> np.ndarray:
     """The sums of each row below each node: nodes x rows."""
-    sums = np.zeros((2 * tree.inner + 1, len(table)), dtype=np.int64)
-    sums[tree.inner :] = table[:, tree.order].T
-    for node in reversed(range(tree.inner)):
-        sums[node] = sums[tree.left[node]] + sums[tree.right[node]]
-    return sums
+    return np.concatenate([np.cumsum(table[:, ::-1], axis=1)[:, :0:-1].T, table.T])
 
 
 def places(tree: Tree) -> np.ndarray:
-    """Where nodes stand: leaves side by side, inner nodes in the middle of their children."""
+    """Where nodes stand: leaves side by side, inner nodes in the middle of their children and above them."""
     at = np.zeros((2 * tree.inner + 1, 2))
-    at[tree.inner :, 0] = np.arange(tree.inner + 1)
+    at[tree.inner :, 0] = np.arange(tree.columns)
     for node in reversed(range(tree.inner)):
-        children = at[[tree.left[node], tree.right[node]]]
-        at[node] = children[:, 0].mean(), children[:, 1].max() + LEVEL
+        left, right = tree.children(node)
+        at[left, 1] = at[right, 1]
+        at[node] = (at[left, 0] + at[right, 0]) / 2, at[right, 1] + LEVEL
     return at
 
 
 def draw_tree() -> Figure:
     """A drawn table as the leaves of its tree, and the bridge at one node."""
-    sizes = np.ones((ROWS, COLUMNS), dtype=np.int64)
     table = np.empty((1, ROWS * COLUMNS), dtype=np.int64)
-    ColumnSplitting(EPSILON, sizes).draw_into(table, ks.rng(seed=SEED))
-    tree = grow(sizes)
-    sums, at = sums_of(tree, table.reshape(ROWS, COLUMNS)), places(tree)
-    figure, panels = new(10.5, 7.2, 1, 2, width_ratios=[1.55, 1])
-    _draw_nodes(panels[0, 0], tree, sums, at)
-    _draw_bridge(panels[0, 1], sums[SPLIT], sums[tree.left[SPLIT]])
+    ColumnSplitting(EPSILON, np.ones((ROWS, COLUMNS), dtype=np.int64)).draw_into(table, ks.rng(seed=SEED))
+    tree = Tree(COLUMNS)
+    sums = sums_of(table.reshape(ROWS, COLUMNS))
+    figure, panels = new(10.5, 8.6, 1, 2, width_ratios=[1.55, 1])
+    _draw_nodes(panels[0, 0], tree, sums, places(tree))
+    _draw_bridge(panels[0, 1], sums[SPLIT], sums[tree.children(SPLIT)[0]])
     note(figure, f"a {ROWS} × {COLUMNS} table drawn at ε = {EPSILON}; blue numbers are positive, red ones negative")
     return figure
 
@@ -59,7 +71,7 @@ def draw_tree() -> Figure:
 def _draw_nodes(axes: Axes, tree: Tree, sums: np.ndarray, at: np.ndarray) -> None:
     height = STEP * (ROWS - 1)
     for node in range(tree.inner):
-        for child in (tree.left[node], tree.right[node]):
+        for child in tree.children(node):
             colour = ORANGE if node == SPLIT else "#BBBBBB"
             top = at[child, 1] + height + (0.85 if child < tree.inner else 0.35)
             ends = [at[node, 0], at[child, 0]], [at[node, 1] - 0.85, top]
@@ -84,14 +96,7 @@ def _draw_nodes(axes: Axes, tree: Tree, sums: np.ndarray, at: np.ndarray) -> Non
 
 def _columns(tree: Tree, node: int) -> str:
     """The columns below an inner node."""
-    below, waiting = [], [node]
-    while waiting:
-        this = waiting.pop()
-        if this >= tree.inner:
-            below.append(this - tree.inner + 1)
-        else:
-            waiting += [int(tree.left[this]), int(tree.right[this])]
-    return f"columns {min(below)} to {max(below)}" if len(below) < COLUMNS else "all columns"
+    return f"columns {node + 1} to {tree.columns}" if node else "all columns"
 
 
 def _draw_bridge(axes: Axes, whole: np.ndarray, left: np.ndarray) -> None:
@@ -108,7 +113,7 @@ def _draw_bridge(axes: Axes, whole: np.ndarray, left: np.ndarray) -> None:
         axes.text(row + 0.5, foot, f"{y}".replace("-", "−"), ha="center", color=GREY)
     axes.plot(range(ROWS + 1), path, "o", color=ORANGE, markersize=6)
     axes.text(-0.05, foot, "y", ha="right", color=GREY)
-    axes.annotate("solved for", (solved + 0.5, path[solved : solved + 2].mean()), (34, -24 if solved < 3 else 24),
+    axes.annotate("solved for", (solved + 0.5, path[solved : solved + 2].mean()), (42, -24 if solved < 3 else 24),
                   textcoords="offset points", ha="center", color="#8A5F00")  # fmt: skip
     axes.set_xticks(np.arange(ROWS) + 0.5, [str(row + 1) for row in range(ROWS)])
     axes.tick_params(axis="x", length=0)
@@ -117,4 +122,6 @@ def _draw_bridge(axes: Axes, whole: np.ndarray, left: np.ndarray) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("row")
     axes.set_ylabel("running sum of u")
-    axes.set_title("The bridge: y splits into u, the sum\nover columns 1 to 2, and y − u")
+    axes.set_title(
+        f"The bridge: y splits into u, in column {SPLIT + 1},\nand y − u, over columns {SPLIT + 2} to {COLUMNS}"
+    )

@@ -11,8 +11,9 @@ import pytest
 from experiments import acceptance
 from experiments.table_acceptance import Rates, accepted
 from experiments.table_speed import Speeds
-from experiments.tree import draw_tree, places, sums_of
-from keepsum.sampling.l1.splitting.tree import grow
+from experiments.tree import Tree, draw_tree, places, sums_of
+from keepsum.sampling.l1.splitting.added import two_way
+from keepsum.sampling.l1.splitting.bundles import bundled
 
 
 def enumerated_weight(epsilon: float, rows: int, columns: int, reach: int) -> float:
@@ -67,17 +68,35 @@ def test_rates_as_text():
 def test_sums_add_up_at_every_node(columns):
     free = np.random.default_rng(columns).integers(-9, 10, size=(3, columns - 1))
     table = np.block([[free, -free.sum(axis=1, keepdims=True)], [-free.sum(axis=0), free.sum()]])
-    tree = grow(np.ones((4, columns), dtype=np.int64))
-    sums = sums_of(tree, table)
+    tree, sums = Tree(columns), sums_of(table)
     assert not sums.sum(axis=1).any()
     assert not sums[0].any()
+    assert (sums[tree.inner :] == table.T).all()
+    for node in range(tree.inner):
+        left, right = tree.children(node)
+        assert (sums[node] == sums[left] + sums[right]).all()
     assert len(np.unique(places(tree), axis=0)) == 2 * columns - 1
+
+
+@pytest.mark.parametrize("columns", [2, 3, 5, 8])
+def test_the_tree_is_that_of_the_sampler(columns):
+    """The bundle of a node has its sums: the same table, where the sampler has them."""
+    table, tree = np.random.default_rng(columns).integers(-9, 10, size=(4, columns)), Tree(columns)
+    sums, bundles = sums_of(table), bundled(two_way(np.ones((4, columns), dtype=np.int64)))
+    known = {int(place): value for place, value in zip(bundles.entry_at, table.reshape(-1), strict=True)}
+    for node in reversed(range(tree.inner)):
+        here = slice(4 * node, 4 * node + 4)
+        children = tree.children(node)
+        for places_, child in zip((bundles.left, bundles.right), children, strict=True):
+            assert [known[place] for place in places_[here].tolist()] == sums[child].tolist()
+        known |= dict(zip(bundles.at[here].tolist(), sums[node].tolist(), strict=True))
+    assert bundles.count == tree.inner
 
 
 def test_the_tree_shows_every_number():
     shown = [text.get_text() for text in draw_tree().axes[0].texts]
     assert shown.count("sum 0") == 9
-    assert {"all columns", "columns 1 to 4", "columns 1 to 2", "columns 3 to 4", "column 5"} <= set(shown)
+    assert {"all columns", "columns 2 to 5", "columns 3 to 5", "columns 4 to 5", "column 5"} <= set(shown)
 
 
 def test_speeds_are_those_of_the_results_file():

@@ -7,20 +7,16 @@ KERNEL i64 try_sum(
     return draw_sum(*words, states->at, splits, *shift, *split, *y);
 }
 
-KERNEL i64 try_root(
-    const Words *words, const States *states, const SplittingTables *tables, const SplittingRoom *room
-) {
-    return pick_root(*words, states->at, tables, room);
-}
-
 KERNEL i64 try_label(
-    const Words *words, const States *states, const SplittingTables *tables, const SplittingRoom *room, const i64 *node
+    const Words *words, const States *states, const SplittingTables *tables, const SplittingRoom *room,
+    const i64 *bundle
 ) {
-    return pick_label(*words, states->at, tables, room, *node);
+    return pick_label(*words, states->at, tables, room, bundle_of(tables, room, *bundle));
 }
 
-KERNEL i64 try_node(
-    const Words *words, const States *states, const SplittingTables *tables, const SplittingRoom *room, const i64 *node
+KERNEL i64 try_bundle(
+    const Words *words, const States *states, const SplittingTables *tables, const SplittingRoom *room,
+    const i64 *bundle
 ) {
-    return accept_node(*words, states->at, tables, room, *node);
+    return accept_bundle(*words, states->at, tables, room, bundle_of(tables, room, *bundle));
 }

@@ -8,15 +8,7 @@ from laws import assert_drawn_from, assert_not_drawn_from, power
 from splitting_laws import drawn, entries_law, entry_sums
 
 from keepsum.sampling.core.rng import Rng, rng
-from keepsum.sampling.l1.splitting.kernel_arguments import (
-    ACCEPT_LEFT,
-    ACCEPT_RIGHT,
-    ACCEPT_ROW,
-    DRAW_ROWS,
-    LABEL_LEFT,
-    LABEL_RIGHT,
-    PICK_ROOT,
-)
+from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_BUNDLE, ACCEPT_ROW, DRAW_ROWS, PICK_LABEL
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
@@ -33,10 +25,12 @@ class Counting(ColumnSplitting):
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
-        self.asked = {}
+        self.asked, self.labelled = {}, set()
 
     def _answer(self, state, room, uniform):
         phase = int(state.phase)
+        if phase == PICK_LABEL:
+            self.labelled.add(int(state.bundle))
         self.asked[phase] = self.asked.get(phase, 0) + 1
         return super()._answer(state, room, uniform)
 
@@ -72,7 +66,7 @@ def test_words_of_64_bits_leave_nothing_to_the_referee():
 @pytest.mark.parametrize("word_bits", [8, pytest.param(4, marks=pytest.mark.audit)])
 def test_short_words(name, word_bits):
     sampler = check(name, 6_000, word_bits=word_bits)
-    assert {DRAW_ROWS, ACCEPT_ROW, ACCEPT_LEFT} <= set(sampler.asked)
+    assert {DRAW_ROWS, ACCEPT_ROW, ACCEPT_BUNDLE} <= set(sampler.asked)
 
 
 @pytest.mark.thinned
@@ -89,10 +83,11 @@ def test_short_words(name, word_bits):
     ],
 )
 def test_short_words_with_labels(name, count, options):
-    """The base of the root and the labels of nodes are left to the referee as well."""
+    """The base of the root and the labels of other bundles are left to the referee as well."""
     sampler = check(name, count, labelling=SOME, **options)
-    assert {PICK_ROOT, LABEL_LEFT} <= set(sampler.asked)
-    assert name == "3 x 3" or LABEL_RIGHT in sampler.asked
+    roots = sampler._bundles.restart == np.arange(sampler._bundles.count)
+    assert {bool(roots[bundle]) for bundle in sampler.labelled} == {True, False}
+    assert len(sampler.labelled) == sampler._bundles.count
 
 
 @pytest.mark.audit
@@ -120,8 +115,8 @@ def test_short_words_and_short_tables(name):
 def test_short_words_without_the_referee_fail(monkeypatch):
     """Parts decided by the digits at hand, as if no more came."""
 
-    def rounded(self, node, base, row, y, uniform):
-        parts = self.parts(self._split_of(node, base, row), y)
+    def rounded(self, form, base, law, y, uniform):
+        parts = self.parts(self._split_of(form, base, law), y)
         upto = np.cumsum([float(chance.mid()) for chance in parts.chances])
         return parts.lowest + int(np.searchsorted(upto, uniform._bits / 2**uniform._count, side="right"))
 
@@ -158,7 +153,7 @@ def test_tables_that_truncate_fail():
 
     class Truncating(ColumnSplitting):
         def _answer(self, state, room, uniform):
-            return 0 if state.phase in (ACCEPT_LEFT, ACCEPT_RIGHT) else super()._answer(state, room, uniform)
+            return 0 if state.phase == ACCEPT_BUNDLE else super()._answer(state, room, uniform)
 
     noise, law = drawn(shortened(Truncating(Fraction(1), FOUR)), 20_000), entries_law(FOUR, 1.0, 1)
     assert_not_drawn_from(noise, law)

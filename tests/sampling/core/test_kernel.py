@@ -116,15 +116,15 @@ def test_numbers_are_not_taken_for_one_another():
 
 
 def test_every_array_of_split_columns_is_contiguous():
-    """The rows of entries were a view with gaps."""
+    """Places of entries are picked from those of all."""
     tables = ColumnSplitting(1, [[1, 2, 1], [1, 1, 0], [3, 1, 1]])._tables
     assert isinstance(tables, SplittingTables)
-    assert tables.entry_row.flags.c_contiguous
-    gaps = np.repeat(tables.entry_row, 2)[::2]
+    assert all(value.flags.c_contiguous for value in tables if isinstance(value, np.ndarray))
+    gaps = np.repeat(tables.entry_at, 2)[::2]
     task = Task(0, 1, np.zeros(9, dtype=np.int64))
     kernel = Kernel(fill_split_tables.__name__, *fill_split_tables.arguments)
-    with pytest.raises(TypeError, match=r"SplittingTables\.entry_row must be a contiguous"):
-        kernel(WORDS, new_state(), tables._replace(entry_row=gaps), task)
+    with pytest.raises(TypeError, match=r"SplittingTables\.entry_at must be a contiguous"):
+        kernel(WORDS, new_state(), tables._replace(entry_at=gaps), task)
 
 
 def test_what_no_kernel_takes_cannot_be_declared():

@@ -1,7 +1,7 @@
 """The weights of column splitting in integers of many digits, by plain sums: an oracle that shares no formula.
 
 Numbers are integers times 2^-DIGITS. Tables go so far that what lies beyond is below the last of 100 digits or so.
-Weights are named by the class of a node, a group and a law of rows, splits by a class, a base and a law.
+Weights are named by a law and a group, splits by a law and a base.
 """
 
 from __future__ import annotations
@@ -12,77 +12,108 @@ import numpy as np
 from mpmath import mp
 
 DIGITS = 420
+Name = tuple[int, int]
+
+
+def names_of(sampler) -> list[Name]:
+    """Of all weights."""
+    return [(law, group) for law, groups in enumerate(sampler._laws.weights) for group in range(len(groups))]
+
+
+def splits_of(sampler) -> list[Name]:
+    """Of all splits, in the order of the packed tables."""
+    return [
+        (form.first + law, base)
+        for form, own in zip(sampler._bundles.forms, sampler._laws.forms, strict=True)
+        for base in range(len(own.bases))
+        for law in range(len(form.parts))
+    ]
+
+
+def weights_of(sampler, name):
+    """The tables of some weights."""
+    law, group = name
+    return sampler._laws.weights[law][group]
+
+
+def split_of(sampler, name):
+    """The weights that a split is made of, and its tables."""
+    law, base = name
+    form = sampler._bundles.form_of_law[law]
+    own, k = sampler._laws.forms[form].bases[base], law - sampler._bundles.forms[form].first
+    return own.branches[k], own.splits[k]
 
 
 class ExactWeights:
-    """W, F and the laws of parts for one sampler's tree and the floats that define its proposal."""
+    """W, F and the laws of parts for one sampler's bundles and the floats that define its proposal."""
 
     def __init__(self, sampler):
-        self._nodes, self._classes = sampler._laws.nodes, sampler._tree.classes
-        self._rates = (sampler._epsilon, *sampler._tree.further)
-        longest = max(weights.reach for node in self._nodes for group in node.groups for weights in group)
-        self.reach = 2 * longest + int(80 / min(rate for rate in self._rates if rate))
-        self._weights: dict[tuple[int, int, int], np.ndarray] = {}
+        self._sampler, self._bundles = sampler, sampler._bundles
+        self._rates = (sampler._epsilon, *self._bundles.further)
+        longest = max(weights.reach for groups in sampler._laws.weights for weights in groups)
+        self.reach = 2 * longest + 24 + int(80 / min(rate for rate in self._rates if rate))
+        self._weights: dict[Name, np.ndarray] = {}
+        self._sums: dict[tuple[int, ...], np.ndarray] = {}
         self._one = {rate: self._entry(rate) for rate in self._rates}
 
-    def names(self) -> list[tuple[int, int, int]]:
+    def names(self) -> list[Name]:
         """Of all weights."""
-        return [
-            (c, group, law)
-            for c, node in enumerate(self._nodes)
-            for group in range(len(node.groups))
-            for law in range(len(node.parts))
-        ]
+        return names_of(self._sampler)
 
-    def splits(self) -> list[tuple[int, int, int]]:
+    def splits(self) -> list[Name]:
         """The names of all splits."""
-        return [
-            (c, base, law)
-            for c, node in enumerate(self._nodes)
-            for base in range(len(node.bases))
-            for law in range(len(node.parts))
-        ]
+        return splits_of(self._sampler)
 
-    def weights(self, name: tuple[int, int, int]) -> np.ndarray:
-        """W(0), W(1), ..., W(reach) as integers: a leaf's law; a node's floats, and beyond them F of all labels."""
+    def load_of(self, law: int) -> tuple[int, ...]:
+        """What is below a sum."""
+        form = self._bundles.form_of_law[law]
+        if form < 0:
+            return self._bundles.entry_laws[law]
+        return self._bundles.forms[form].loads[law - self._bundles.forms[form].first]
+
+    def weights(self, name: Name) -> np.ndarray:
+        """W(0), W(1), ..., W(reach) as integers: an entry's law; or floats, and beyond them c times that of cells."""
         if name not in self._weights:
-            c, group, law = name
-            node = self._nodes[c]
-            table = node.groups[group][law]
-            if not node.bases:
-                values = self._scaled(self._cells(node.parts[law]), table.exponent)
-            else:
-                values = sum(self.whole((c, label.base, law), table.exponent) for label in node.labels[group])
+            table = weights_of(self._sampler, name)
+            values = self._scaled(self.cells(self.load_of(name[0])), table.exponent)
+            if self._bundles.form_of_law[name[0]] >= 0:
+                values = _times(values, table.ratio)
                 for y, value in enumerate(table.values.tolist()):
                     number = Fraction(value)
                     values[y] = (number.numerator << DIGITS) // number.denominator
             self._weights[name] = values
         return self._weights[name]
 
-    def whole(self, split: tuple[int, int, int], exponent: int) -> np.ndarray:
+    def whole(self, split: Name, exponent: int) -> np.ndarray:
         """F times 2^-exponent."""
         left, right = self.children(split)
-        units = sum(self._nodes[c].groups[group][law].exponent for c, group, law in (left, right))
+        units = sum(weights_of(self._sampler, name).exponent for name in (left, right))
         return self._scaled(self._sum(self.weights(left), self.weights(right)), exponent - units)
 
-    def children(self, split: tuple[int, int, int]) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """The names of the weights that a split is made of."""
-        c, base, law = split
-        (left, right), (i, j) = self._classes[c].children, self._nodes[c].parts[law]
-        groups = self._nodes[c].bases[base]
-        return (left, groups.left, i), (right, groups.right, j)
+    def children(self, split: Name) -> tuple[Name, Name]:
+        """The names of the weights that a split is made of: a left child has one group, a right one the base's."""
+        law, base = split
+        left, right = self._bundles.children(law)
+        groups = len(self._sampler._laws.weights[right])
+        return (left, 0), (right, base if groups > 1 else 0)
 
-    def joint(self, split: tuple[int, int, int], y: int) -> dict[int, int]:
+    def joint(self, split: Name, y: int) -> dict[int, int]:
         """W_L(u) W_R(y - u) for all u."""
         left, right = (self.weights(name) for name in self.children(split))
         reach = self.reach
         return {u: left[abs(u)] * right[abs(y - u)] >> DIGITS for u in range(y - reach, reach + 1)}
 
-    def chances(self, split: tuple[int, int, int], y: int) -> tuple[int, list[Fraction]]:
+    def chances(self, split: Name, y: int) -> tuple[int, list[Fraction]]:
         """The lowest u, and the chances of this and the next ones."""
         joint = self.joint(split, y)
         whole = sum(joint.values())
         return min(joint), [Fraction(joint[u], whole) for u in sorted(joint)]
+
+    def cells(self, load: tuple[int, ...]) -> np.ndarray:
+        """The law of the sum of so many entries of each weight."""
+        if load not in self._sums:
+            self._sums[load] = self._cells(load)
+        return self._sums[load]
 
     def _entry(self, rate: Fraction) -> np.ndarray:
         """The weights of a cell, or of an added entry."""
@@ -107,6 +138,11 @@ class ExactWeights:
     @staticmethod
     def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
         return values >> exponent if exponent >= 0 else values << -exponent
+
+
+def _times(values: np.ndarray, factor: float) -> np.ndarray:
+    number = Fraction(factor)
+    return values * number.numerator // number.denominator
 
 
 def real(value: int) -> Fraction:

@@ -13,6 +13,7 @@ import pytest
 from keepsum.sampling.l1.splitting import splits
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from sampling.l1.decomposable import splitting
 
 TOLERANCE = 1e-9  # of the Fourier sums here; the norms are 1e-11 higher than they need be
 SHAPES = {
@@ -22,21 +23,31 @@ SHAPES = {
     "kinds": np.array([[1, 2, 3, 1], [4, 1, 1, 2], [0, 1, 2, 1], [1, 1, 1, 1], [1, 0, 1, 1]]),
     "7 columns": np.ones((5, 7), int),
     "zeros": 1 - np.eye(4, dtype=int),
+    "one-way": ((4, 3, 2), ("A", "B", "C")),
+    "chain": ((3, 3, 3, 3), ("AB", "BC", "CD")),
+    "chain with zeros": ((3, 3, 3, 2), ("AB", "BC", "CD"), (0, 4, 12, 30)),
 }
 CASES = [(name, epsilon, 1) for name in SHAPES for epsilon in ("1/4", "1", "3", "50")]
 CASES = [case for case in CASES if case[:2] not in {("30 x 4", "1/4"), ("30 x 4", "1")}]
 CASES += [("3 x 3", "1/20", 1), ("kinds", "6", 1)]
-CASES += [(name, epsilon, 4) for name in ("4 x 8", "kinds", "7 columns") for epsilon in ("1", "3")]
+CASES += [(name, epsilon, 4) for name in ("4 x 8", "kinds", "7 columns", "one-way", "chain") for epsilon in ("1", "3")]
 
 
-class Node:
-    """The factors of a node, from the laws of parts alone."""
+def sampler_of(name, epsilon, labelling):
+    shape = SHAPES[name]
+    if isinstance(shape, tuple):
+        return splitting(epsilon, *shape, labelling=labelling)
+    return ColumnSplitting(Fraction(epsilon), shape, labelling=labelling)
 
-    def __init__(self, sampler, node, base):
-        tree, laws = sampler._tree, sampler._laws
-        c = tree.class_of[node]
-        law_of_row = laws.law_of[c][tree.kind_of_row].tolist()
-        this = laws.nodes[c].bases[base]
+
+class Factors:
+    """The factors of a bundle, from the laws of parts alone."""
+
+    def __init__(self, sampler, bundle, base):
+        bundles = sampler._bundles
+        start, end = bundles.start[bundle : bundle + 2].tolist()
+        law_of_row = bundles.law[start:end].tolist()
+        this = sampler._laws.forms[bundles.form[bundle]].bases[base]
         self.points = 8 * max(branch.reach for branch in this.branches) + 64
         transforms, numbers = {}, {}
         for k, (branch, split) in enumerate(zip(this.branches, this.splits, strict=True)):
@@ -91,12 +102,14 @@ class Node:
 
 
 def largest_factor(name, epsilon, blocks=1, seed=1):
-    sampler = ColumnSplitting(Fraction(epsilon), SHAPES[name], labelling=Labelling(blocks, min(blocks, 2)))
-    random, tree = np.random.default_rng(seed), sampler._tree
+    sampler = sampler_of(name, epsilon, Labelling(blocks, min(blocks, 2)))
+    random, bundles = np.random.default_rng(seed), sampler._bundles
     largest, climbed = 0.0, 0.0
-    for c, node in {int(tree.class_of[n]): n for n in range(1, tree.inner)}.items():
-        for base in range(len(sampler._laws.nodes[c].bases)):
-            parts = Node(sampler, node, base)
+    for form, bundle in {int(bundles.form[b]): b for b in range(bundles.count)}.items():
+        if bundles.forms[form].is_root:
+            continue
+        for base in range(len(sampler._laws.forms[form].bases)):
+            parts = Factors(sampler, bundle, base)
             for scale in (1, 2, max(3, round(3 / float(Fraction(epsilon)))), 10**6):
                 sums = parts.random_sums(random, 300, scale)
                 if len(sums):
@@ -104,6 +117,7 @@ def largest_factor(name, epsilon, blocks=1, seed=1):
                     starts = sums[random.integers(0, len(sums), 2)]
                     climbed = max(climbed, *(parts.worst(start) for start in starts))
             largest = max(largest, parts.factor(np.zeros((1, len(parts.reach)), dtype=int))[0])
+    assert largest > 0
     return largest, climbed
 
 
@@ -135,22 +149,32 @@ def test_another_norm_is_exceeded(monkeypatch, blocks):
 @pytest.mark.parametrize("name", SHAPES)
 def test_shares_add_up_to_1(name):
     """Norms of characteristic functions need at most 1, norms of labels at least 1; both exactly."""
-    sampler = ColumnSplitting(Fraction(1), SHAPES[name], labelling=Labelling(2, 2))
-    for c, node in enumerate(sampler._laws.nodes):
-        if node.frequencies is not None:
-            counts = np.bincount(sampler._laws.law_of[c], sampler._tree.rows_of_kind)
-            for shares, sign in ((node.frequencies.shares, 1), (node.frequencies.raised_shares, -1)):
+    sampler = sampler_of(name, "1", Labelling(2, 2))
+    bundles, checked = sampler._bundles, 0
+    for bundle, k in enumerate(bundles.form.tolist()):
+        kept = sampler._laws.forms[k].frequencies
+        if kept is not None:
+            counts = np.bincount(bundles.law[bundles.start[bundle] : bundles.start[bundle + 1]])
+            assert counts.tolist() == list(bundles.forms[k].counts)
+            for shares, sign in ((kept.shares, 1), (kept.raised_shares, -1)):
                 total = sum(int(n) * Fraction(s) for n, s in zip(counts, shares.tolist(), strict=True))
                 assert 0 <= sign * (1 - total) < Fraction(1, 10**12)
+            checked += 1
+    assert checked
 
 
-def test_rows_that_do_not_split_have_no_share():
-    """A row with no cell on one side of a node has the number 1 there, and leaves its share to the others."""
-    sampler = ColumnSplitting(Fraction(1), SHAPES["zeros"])
-    c = sampler._tree.class_of[1]
-    pair, children = sampler._laws.nodes[c], [sampler._laws.nodes[k].parts for k in sampler._tree.classes[c].children]
-    alone = [0 in (children[0][i][0], children[1][j][0]) for i, j in pair.parts]
-    assert set(alone) == {True, False}
-    assert [share == 0 for share in pair.frequencies.shares] == alone
-    for split, is_alone in zip(pair.bases[0].splits, alone, strict=True):
-        assert (split.numbers == 1).all() == is_alone
+@pytest.mark.parametrize("name", ["zeros", "chain with zeros"])
+def test_rows_that_do_not_split_have_no_share(name):
+    """A row with no cell on one side of a bundle has the number 1 there, and leaves its share to the others."""
+    sampler = sampler_of(name, "1", Labelling())
+    nothing, both = sampler._bundles.entry_laws.index((0,)), set()
+    for form, own in zip(sampler._bundles.forms, sampler._laws.forms, strict=True):
+        if own.frequencies is None:
+            continue
+        alone = [nothing in part for part in form.parts]
+        assert not all(alone)
+        assert [share == 0 for share in own.frequencies.shares] == alone
+        for split, is_alone in zip(own.bases[0].splits, alone, strict=True):
+            assert (split.numbers == 1).all() == is_alone
+        both |= set(alone)
+    assert both == {True, False}

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from flint import fmpq
+from flint import arb, fmpq
 from mpmath import mp
 
 from keepsum.sampling.core.balls import precision
@@ -15,7 +15,8 @@ from keepsum.sampling.l1.splitting.added import KEPT, Margins
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from keepsum.sampling.l1.splitting.weights import beyond_tables, leaf
-from sampling.l1.exact_weights import DIGITS, ExactWeights, real
+from sampling.l1.decomposable import splitting
+from sampling.l1.exact_weights import DIGITS, ExactWeights, real, split_of, weights_of
 
 audit = pytest.mark.audit
 PLAIN, SOME = Labelling(), Labelling(3, 2)
@@ -31,6 +32,12 @@ SAMPLERS = [
     ([[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]], "1", PLAIN),
     ((3, 3), "2", PLAIN, FOCUSED),
     ((3, 3), "2", SOME, ROWS_KEPT),
+    (("A", "B", "C"), (4, 3, 2), "1", PLAIN),
+    (("A", "B", "C"), (4, 3, 2), "3", SOME),
+    (("AB", "BC", "CD"), (3, 3, 3, 2), "1/2", SOME),
+    (("AB", "B", "C"), (2, 3, 2), "50", PLAIN),
+    pytest.param((("A", "B", "C"), (3, 3, 3), "2", Labelling(4, 4)), marks=audit),
+    pytest.param((("AB", "BC", "CD"), (2, 3, 3, 2), "1", SOME), marks=audit),
     pytest.param(((3, 4), "1/8", PLAIN), marks=audit),
     pytest.param(((3, 8), "1/2", SOME), marks=audit),
     pytest.param(((300, 8), "1", PLAIN), marks=audit),
@@ -41,20 +48,26 @@ SAMPLERS = [
 @pytest.fixture(scope="module", params=SAMPLERS, ids=str)
 def pair(request):
     """A sampler with its weights in integers."""
-    sizes, epsilon, labelling, *margins = request.param
-    sizes = np.ones(sizes, int) if isinstance(sizes, tuple) else sizes
-    sampler = ColumnSplitting(Fraction(epsilon), sizes, labelling=labelling, margins=margins[0] if margins else None)
+    sampler = sampler_of(*request.param)
     return sampler, ExactWeights(sampler)
 
 
-def weights_of(sampler, name):
-    c, group, law = name
-    return sampler._laws.nodes[c].groups[group][law]
+def sampler_of(first, second, *rest):
+    """A two-way table: sizes, epsilon, labelling, margins; or any: margins, shape, epsilon, labelling."""
+    if isinstance(first, tuple) and isinstance(first[0], str):
+        epsilon, labelling = rest
+        return splitting(epsilon, second, first, labelling=labelling)
+    sizes = np.ones(first, int) if isinstance(first, tuple) else first
+    labelling, *margins = rest
+    return ColumnSplitting(Fraction(second), sizes, labelling=labelling, margins=margins[0] if margins else None)
 
 
-def split_of(sampler, name):
-    c, base, law = name
-    return sampler._laws.nodes[c].bases[base].branches[law], sampler._laws.nodes[c].bases[base].splits[law]
+def groups_of(sampler):
+    """The weights that are not those of entries: their names, and the labels and the place of each in its form."""
+    for form, own in zip(sampler._bundles.forms, sampler._laws.forms, strict=True):
+        for group, labels in enumerate(own.labels):
+            for k in range(len(form.parts)):
+                yield (form.first + k, group), own, labels, k
 
 
 def assert_right(weights, true):
@@ -86,52 +99,84 @@ def test_errors_are_small_where_sums_are_drawn(pair):
 def test_a_smaller_error_is_no_bound():
     """The comparison is sharp: a thousandth of the errors of single cells is exceeded."""
     sampler = ColumnSplitting(Fraction(1, 3), np.ones((3, 3), int))
-    weights, true = weights_of(sampler, (0, 0, 0)), ExactWeights(sampler).weights((0, 0, 0))
+    one = sampler._bundles.entry_laws.index((1,)), 0
+    weights, true = weights_of(sampler, one), ExactWeights(sampler).weights(one)
     gaps = [abs(Fraction(value) - real(integer)) for value, integer in zip(weights.values.tolist(), true, strict=False)]
     assert any(gap > Fraction(error) / 1000 for gap, error in zip(gaps, weights.errors.tolist(), strict=True))
 
 
 @pytest.mark.thinned
 def test_the_weights_of_a_group_are_at_least_those_of_its_labels(pair):
-    """W is at least the norm of F t over all labels, whose exponents are the inverse shares."""
+    """W is at least the norm of F t over all labels, whose exponents are the inverse shares; also beyond the tables."""
     sampler, exact = pair
-    for c, group, law in exact.names():
-        node, weights = sampler._laws.nodes[c], weights_of(sampler, (c, group, law))
-        if not node.bases:
-            continue
-        share = mp.mpf(float(node.frequencies.raised_shares[law]))
-        wholes = [exact.whole((c, label.base, law), weights.exponent) for label in node.labels[group]]
-        for y in {0, 1, 2, weights.reach // 2, weights.reach}:
-            logs = []
-            for whole, label in zip(wholes, node.labels[group], strict=True):
-                numbers = node.bases[label.base].splits[law].numbers
-                value = (
-                    mp.mpf(int(whole[y])) / mp.mpf(2) ** DIGITS * (numbers[y, label.block] if y < len(numbers) else 1)
-                )
-                logs.append(mp.log(value) if value else -mp.inf)
-            highest = max(logs)
-            norm = mp.exp(highest) if highest > -mp.inf else mp.mpf(0)
-            if share and norm:
-                norm *= sum(mp.exp((log - highest) / share) for log in logs) ** share
-            assert norm <= mp.mpf(float(weights.values[y]))
+    for name, own, labels, k in groups_of(sampler):
+        weights, true = weights_of(sampler, name), exact.weights(name)
+        share = mp.mpf(float(own.frequencies.raised_shares[k]))
+        wholes = [exact.whole((name[0], label.base), weights.exponent) for label in labels]
+        for y in {0, 1, 2, weights.reach // 2, *(weights.reach + n for n in (-1, 0, 1, 2, 5, 20))}:
+            if y < 0 or all(int(whole[y]) < 1 << DIGITS // 2 for whole in wholes):
+                continue  # too few digits are left
+            numbers = [own.bases[label.base].splits[k].numbers for label in labels]
+            logs = [
+                mp.log(mp.mpf(int(whole[y])) / mp.mpf(2) ** DIGITS * (t[y, label.block] if y < len(t) else 1))
+                for whole, label, t in zip(wholes, labels, numbers, strict=True)
+            ]
+            norm = mp.exp(max(logs))
+            if share:
+                norm *= sum(mp.exp((log - max(logs)) / share) for log in logs) ** share
+            assert norm <= mp.mpf(int(true[y])) / mp.mpf(2) ** DIGITS
 
 
-def test_each_pair_of_groups_has_its_labels(pair):
-    """Every base and block is one label, and one more if the two children may change places."""
+@pytest.mark.thinned
+def test_the_same_in_balls(pair):
+    """As the referee has W and F: with relative errors, so that epsilon may be as large as it likes."""
+    sampler, referee = pair[0], pair[0]._referee
+    for name, own, labels, k in groups_of(sampler):
+        reach = weights_of(sampler, name).reach
+        share = Fraction(float(own.frequencies.raised_shares[k]))
+        for y in (0, 1, reach // 3, reach, reach + 1, reach + 2, reach + 7):
+            with precision(200):
+                terms = []
+                for label in labels:
+                    term = referee.whole((name[0], label.base), y)
+                    terms.append(term * referee._number((name[0], label.base), y, label.block))
+                unit = arb(2) ** referee._exponent(name)
+                shares = [term / (referee.weights(name, y)[y] * unit) for term in terms]
+                assert all(one.rad() < 1e-20 for one in shares)
+                if share:
+                    assert sum(one ** arb(fmpq(share.denominator, share.numerator)) for one in shares) <= 1
+                else:
+                    assert max(one.upper() for one in shares) <= 1
+
+
+@pytest.mark.thinned
+def test_weights_are_at_most_c_times_those_of_all_cells(pair):
+    """Within the table, where c is computed, and beyond it, where c is what weights are."""
+    sampler, exact = pair
+    for name in exact.names():
+        weights, true = weights_of(sampler, name), exact.weights(name)
+        scale = Fraction(weights.ratio) / Fraction(2) ** weights.exponent
+        cells = exact.cells(exact.load_of(name[0]))
+        for y in range(weights.reach + 20):
+            assert real(true[y]) <= scale * real(cells[y]) + Fraction(1, 10**110)
+        assert weights.ratio >= 1 if sampler._bundles.form_of_law[name[0]] < 0 else weights.ratio > 0
+
+
+def test_each_group_of_the_right_children_has_its_labels(pair):
+    """Every base and block is one label; left children, and what is an entry of a further table, have one group."""
     sampler, _ = pair
-    for c, node in enumerate(sampler._laws.nodes):
-        if not node.labels:
+    bundles, laws = sampler._bundles, sampler._laws
+    for form, own in zip(bundles.forms, laws.forms, strict=True):
+        groups = {len(laws.weights[right]) for _, right in form.parts if bundles.form_of_law[right] >= 0}
+        assert len(own.bases) == max(groups, default=1)
+        assert all(len(laws.weights[left]) == 1 for left, _ in form.parts)
+        assert all(len(laws.weights[form.first + k]) == len(own.labels) for k in range(len(form.parts)))
+        assert bool(own.labels) != form.is_root
+        if form.is_root:
             continue
-        children = sampler._tree.classes[c].children
-        left, right = (len(sampler._laws.nodes[child].groups) for child in children)
-        labels = [
-            (base.right, base.left, label.block) if label.swapped else (base.left, base.right, label.block)
-            for group in node.labels
-            for label in group
-            for base in [node.bases[label.base]]
-        ]
-        blocks = range(node.frequencies.blocks)
-        assert sorted(labels) == sorted(product(range(left), range(right), blocks))
+        assert len(own.labels) == 1 or not form.is_grafted
+        labels = [(label.base, label.block) for group in own.labels for label in group]
+        assert sorted(labels) == sorted(product(range(len(own.bases)), range(own.frequencies.blocks)))
 
 
 def test_nothing_is_larger_than_the_top_or_the_bound_beyond(pair):
@@ -153,20 +198,38 @@ def test_moments_are_bounds(pair):
 
 @pytest.mark.parametrize("growth", [0.0, 0.5, 1.25])
 def test_what_lies_beyond_tables_is_bounded(pair, growth):
-    """The sum of W_L(u) W_R(y - u) e^(s|u|) over the u that a table does not have."""
+    """The sum of W_L(u) W_R(y - u) e^(s|u|) over the u that a table does not have, or that are not followed."""
     sampler, exact = pair
-    s = growth * float(min((sampler._epsilon, *sampler._tree.further)))
+    s = growth * float(min(rate for rate in (sampler._epsilon, *sampler._bundles.further) if rate))
     for name in exact.splits():
         branch, _ = split_of(sampler, name)
         left, right = branch.left, branch.right
-        bounds = beyond_tables(left, right, min(left.reach, 30), s)
-        for y in (0, 1, len(bounds) // 2, len(bounds) - 1):
-            outside = sum(
-                float(real(weight)) * math.exp(s * abs(u))
-                for u, weight in exact.joint(name, y).items()
-                if abs(u) > left.reach or abs(y - u) > right.reach
-            )
-            assert outside <= bounds[y]
+        sums = np.unique([0, 1, 15, 30, min(branch.whole.reach, 30)])
+        for ends in (None, branch.reach, branch.reach // 2):
+            bounds = beyond_tables(left, right, sums, s, ends)
+            for y, bound in zip(sums.tolist(), bounds, strict=True):
+                outside = sum(
+                    float(real(weight)) * math.exp(s * abs(u))
+                    for u, weight in exact.joint(name, y).items()
+                    if abs(u) > (left.reach if ends is None else ends) or abs(y - u) > right.reach
+                )
+                assert outside <= bound
+
+
+@pytest.mark.thinned
+def test_tails_of_parts_are_bounded(pair):
+    """The moments of e^(s(u - centre y)) and of e^(-s(u - centre y)), for all sums that tables draw."""
+    sampler, exact = pair
+    for name in exact.splits():
+        kept, split = sampler._laws.forms[sampler._bundles.form_of_law[name[0]]].frequencies, split_of(sampler, name)[1]
+        if kept is None:
+            continue
+        for y in {0, 1, split.reach // 2, split.reach} & set(range(split.reach + 1)):
+            lowest, chances = exact.chances(name, y)
+            far = kept.growth * (np.arange(lowest, lowest + len(chances)) - kept.centre * y)
+            logs = np.array([math.log(p) if p > Fraction(1, 10**250) else -math.inf for p in chances])
+            for sign in (1, -1):
+                assert np.logaddexp.reduce(logs + sign * far) <= split.log_growth[y] + 1e-9
 
 
 def test_the_referee_has_the_same_weights(pair):
@@ -231,9 +294,11 @@ def test_rows_of_very_different_sizes(entries):
 def test_no_weight_is_called_0():
     """F is positive for all sums; the weights of a group are at least as large, and so are those of its table."""
     sampler = ColumnSplitting(Fraction(1), [[1] * 4] * 3 + [[3000] * 4] * 2)
-    for node in sampler._laws.nodes:
-        for group in node.groups if node.bases else ():
-            assert all((weights.values > 1e-300).all() for weights in group)
+    checked = 0
+    for name, *_ in groups_of(sampler):
+        assert (weights_of(sampler, name).values > 1e-300).all()
+        checked += 1
+    assert checked
 
 
 @pytest.mark.parametrize(("sizes", "epsilon"), [(np.ones((20, 20)), "3"), ([[1] * 4] * 2 + [[300, 300, 1, 1]], "1/4")])
@@ -242,13 +307,12 @@ def test_the_moments_of_the_referee_are_bounds(sizes, epsilon):
     sampler = ColumnSplitting(Fraction(epsilon), sizes)
     tilt = Fraction(4, 5) * Fraction(epsilon)
     q = float(tilt)
-    for c, node in enumerate(sampler._laws.nodes):
-        for g, group in enumerate(node.groups if node.bases else ()):
-            for law, weights in enumerate(group):
-                y = np.arange(1, weights.reach + 1)
-                logs = np.logaddexp.reduce(np.log(weights.values[1:]) + q * y) + weights.exponent * math.log(2)
-                with precision(128):
-                    assert logs <= float(sampler._referee._moment((c, g, law), tilt).log().mid()) + 1e-9
+    for name, *_ in groups_of(sampler):
+        weights = weights_of(sampler, name)
+        y = np.arange(1, weights.reach + 1)
+        logs = np.logaddexp.reduce(np.log(weights.values[1:]) + q * y) + weights.exponent * math.log(2)
+        with precision(128):
+            assert logs <= float(sampler._referee._moment(name, tilt).log().mid()) + 1e-9
 
 
 @pytest.mark.audit
@@ -257,14 +321,15 @@ def test_an_entry_without_a_weight(weight):
     """The grand total, free: at the root F is the sum of the other weights of the added row, and its error small."""
     weights = (Fraction(weight),) * 3
     sampler = ColumnSplitting(Fraction(1), np.ones((3, 3), int), margins=Margins(weights, weights))
-    exact, root = ExactWeights(sampler), sampler._tree.root_class
+    exact = ExactWeights(sampler)
+    (root,) = [k for k, form in enumerate(sampler._bundles.forms) if form.is_root]
     flat = 0
-    for law, base_branch in enumerate(sampler._laws.nodes[root].bases[0].branches):
-        whole, name = base_branch.whole, (root, 0, law)
+    for law, base_branch in enumerate(sampler._laws.forms[root].bases[0].branches, sampler._bundles.forms[root].first):
+        whole, name = base_branch.whole, (law, 0)
         assert_right(whole, exact.whole(name, whole.exponent)[:1])
         assert whole.errors[0] < 1e-9 * whole.values[0]
-        assert base_branch.right.reach >= base_branch.left.reach or not base_branch.right.is_flat
-        flat += base_branch.right.is_flat
+        assert base_branch.left.reach >= base_branch.right.reach or not base_branch.left.is_flat
+        flat += base_branch.left.is_flat
         with precision(128):
             chances = sampler._referee.parts(name, 0)
             assert float(chances.rest.abs_upper()) < 1e-30
