@@ -100,7 +100,7 @@ class Guarantee:
 
     @property
     def usual_loss(self) -> Loss:
-        """The stated loss as epsilon and delta, with what sampling adds: that which follows at delta 1e-6 from a rho."""
+        """The stated loss as epsilon and delta, with what sampling adds; from a rho that at delta 1e-6."""
         loss = self.stated_loss
         if loss.rho is not None:
             loss = Loss(smallest_epsilon(loss.rho, USUAL_DELTA), USUAL_DELTA)

@@ -272,7 +272,7 @@ def _loss_follows(person: PersonRecord, drawn: Mechanism) -> bool:
 
 
 def _epsilon_follows(person: PersonRecord, drawn: GaussianMechanism, distance: Distance) -> bool:
-    """Whether an epsilon that was looked for at a delta is enough, and hardly more; another machine may find another."""
+    """Whether an epsilon that was looked for at a delta is enough, and hardly more than is found here."""
     loss = drawn.loss(distance)
     if person.epsilon is None or loss.epsilon is None or loss.delta is None or person.rho is not None:
         return False
