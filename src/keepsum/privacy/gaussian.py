@@ -19,6 +19,7 @@ from keepsum.privacy.neighbours import Neighbours, needs_distance
 from keepsum.privacy.numbers import Number, exact, exact_in_range, shown, shown_briefly
 
 CALIBRATIONS = (profile.RULE, "zcdp", "tight", "paper")
+TOO_WIDE = Fraction(1, 50)  # relative: noise by lines that is so much wider than it must be was not calibrated
 VOLUME_TOLERANCE = Fraction(1, 10**9)  # relative: another machine may round volumes differently
 
 
@@ -417,7 +418,7 @@ class GaussianMechanism:
     def agrees(self, stated: object) -> bool:
         """Whether a certificate may state that mechanism where this one is recomputed.
 
-        That by lines holds if the stated width is enough: it is checked once, and not looked for again.
+        That by lines is right if the stated width is enough, and one less by 2% is not: no width is looked for.
         The calibration ``"tight"`` rests on a lower bound on the shortest vectors, which may be weaker in another
         version, but is at least 1; ``"paper"`` on a volume in floating-point arithmetic.
         """
@@ -434,14 +435,24 @@ class GaussianMechanism:
         return in_range and replace(stated, sigma=self.sigma) == self
 
     def _is_proved(self) -> bool:
-        """Whether the width is enough for what it was calibrated to, where that is by lines."""
+        """Whether the width is enough for what it was calibrated to, where that is by lines, and hardly more."""
+        less = 1 - TOO_WIDE
         if self.epsilon is not None and self.delta is not None:
-            return self.calibration != profile.RULE or profile.holds_per_unit(self.epsilon, self.delta, self.sigma)
+            if self.calibration != profile.RULE or not self._holds_per_unit(self.sigma):
+                return self.calibration != profile.RULE
+            return not self._holds_per_unit(self.sigma * less)
         goal = self.calibrated
         if goal is None:
             return True
         rho = goal.rho if goal.length is None else goal.length / (2 * self.sigma**2)
-        return rho is not None and profile.holds(goal.epsilon, goal.delta, rho)
+        if rho is None or not profile.holds(goal.epsilon, goal.delta, rho):
+            return False
+        return not profile.holds(goal.epsilon, goal.delta, rho / less**2)
+
+    def _holds_per_unit(self, sigma: Fraction) -> bool:
+        if self.epsilon is None or self.delta is None:
+            raise AssertionError("there is an epsilon per unit of distance")
+        return profile.holds_per_unit(self.epsilon, self.delta, sigma)
 
     def __repr__(self) -> str:
         focus = f", focus={arguments_of(self.focus)}" if self.focus else ""
