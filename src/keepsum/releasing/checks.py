@@ -176,9 +176,9 @@ def _calibration_follows(drawn: Mechanism, plan: CompiledPlan) -> bool:
     stated: Fraction | int | None = goal.length
     if stated is None:
         length, stated = drawn.rho_at(distance), goal.rho
-    if stated is None or (goal.exact and not distance.exact):
+    if stated is None:
         return False
-    return stated == length if goal.exact else stated >= length
+    return stated == length if goal.exact == distance.exact else distance.exact and stated > length
 
 
 def _may_be_asked(plan: CompiledPlan) -> bool:
