@@ -160,8 +160,8 @@ def chained_wide():
 RELEASES = {
     made.__name__: made
     for made in (
-        simulated, computed, focused, crossed, divided, gaussian, for_person, for_person_focused, tight, chains, rounded, holes, conservative, solved,
-        per_record, of_width, spherical, chained, chained_wide,
+        simulated, computed, focused, crossed, divided, gaussian, tight, chains, rounded, holes, conservative, solved,
+        for_person, for_person_focused, per_record, of_width, spherical, chained, chained_wide,
     )
 }  # fmt: skip
 
