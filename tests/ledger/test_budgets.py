@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.accounting.conversion import epsilon_of
 from keepsum.accounting.cost import Cost
 from keepsum.accounting.total import Total
 from keepsum.ledger.assessment import Charge, charge_of
@@ -17,6 +16,7 @@ from keepsum.ledger.budget import UNIT
 from keepsum.ledger.entries import BudgetRecord, CostRecord
 from keepsum.ledger.showing import dataset_topics
 from keepsum.privacy.calibration import rounded_up
+from keepsum.privacy.conversion import epsilon_of
 from keepsum.sampling.core.balls import ball
 from ledger.making import COLUMNS, ROWS, TABLE, charge, laplace
 from test_arguments import check_message

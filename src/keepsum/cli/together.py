@@ -31,6 +31,9 @@ def _total(releases: Sequence[tuple[Job, CompiledPlan]], details: bool) -> str:
     """
     from keepsum.accounting.composition import compose
     from keepsum.accounting.cost import Cost
+    from keepsum.privacy.guarantee import USUAL_DELTA
+    from keepsum.privacy.loss import Loss
+    from keepsum.privacy.profile import smallest_epsilon
     from keepsum.tables.records import subject_of
 
     guarantees = [plan.guarantee for _, plan in releases]
@@ -41,7 +44,11 @@ def _total(releases: Sequence[tuple[Job, CompiledPlan]], details: bool) -> str:
     subject = subject_of(releases[0][1].records)
     person = _person(releases, total.norm) if one_table else None
     if person is not None:
-        return TOGETHER.format(len(releases), total.at(person), subject)
+        loss = total.at(person)
+        at_delta = ""
+        if loss.rho is not None and not total.epsilon and not total.error:  # one lattice, fixed before any output
+            at_delta = f", so {Loss(smallest_epsilon(loss.rho, USUAL_DELTA), USUAL_DELTA)}"
+        return TOGETHER.format(len(releases), f"{loss}{at_delta}", subject)
     if any(guarantee.person is None for guarantee in guarantees):
         return total.words
     each = ", ".join(str(plan.stated_loss) for _, plan in releases)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +14,7 @@ from keepsum.privacy import Gaussian, Laplace
 from keepsum.privacy.mechanism import Kind, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
+from keepsum.privacy.profile import smallest_epsilon
 from keepsum.releasing.statements import per_unit
 from keepsum.tables.invariants import Margin
 
@@ -145,8 +145,7 @@ def _person(plan: CompiledPlan) -> tuple[Fraction, Fraction]:
         raise AssertionError("a loss is stated for one person")
     loss = plan.mechanism.loss(plan.asked_distance)
     if loss.rho is not None:
-        rho = float(loss.rho)
-        return Fraction(rho + 2 * math.sqrt(rho * -math.log(DELTA))), DELTA
+        return smallest_epsilon(loss.rho, DELTA), DELTA
     return loss.epsilon or Fraction(0), DELTA if loss.delta is None else min(Fraction(1, 2), loss.delta)
 
 
