@@ -139,7 +139,7 @@ class Search:
         raise self._problems[places[0]]
 
     def _bracket(self, known: int, reaches: Callable[[int], bool]) -> tuple[int, int]:
-        """A place that does not reach the target, and one that does."""
+        """A place that does not reach the target, and one that does: both close to where it is expected."""
         missed: int | None = None
         reached: int | None = None
         place, strides = known, self._strides()
@@ -147,22 +147,41 @@ class Search:
             missed, reached = (missed, place) if reaches(place) else (place, reached)
             if missed is not None and reached is not None:
                 return missed, reached
-            margin = self._margin(place)
-            if margin is None:
-                raise AssertionError("the known place is on the other side")
-            place = self._beyond(place, margin, next(strides), upwards=reached is None)
+            place = self._beyond(place, next(strides), upwards=reached is None)
 
     def _strides(self) -> Iterator[float]:
-        """How far beyond the expected answer to look; margins near a small target are known to a count only."""
-        stride = max(SHORTEST_STRIDE, 1 / (self.target + 1))
+        """How far beyond the expected answer to look: margins near a small target are less nearly a power."""
+        stride = max(SHORTEST_STRIDE, 0.1 / self.target)
         while True:
             yield stride
             stride *= 2
 
-    def _beyond(self, place: int, margin: int, stride: float, upwards: bool) -> int:
-        """A place a little beyond the one where the target is expected; at least one step on."""
-        losses = ((margin + 0.5) / (self.target + 0.5)) ** (1 / abs(self.power))
-        losses *= 1 + stride if upwards else 1 / (1 + stride)
-        factor = Fraction(losses if self.power < 0 else 1 / losses).limit_denominator(10**15)
-        expected = self._place(self._value(place) * max(factor, Fraction(1, 10**15)))
+    def _beyond(self, place: int, stride: float, upwards: bool) -> int:
+        """A place a little beyond those where the target is expected; at least one step on."""
+        least, most = self._expected()
+        loss = most * (1 + stride) if upwards else least / (1 + stride)
+        expected = self._place(self._value_of(loss))
         return max(expected, place + 1) if upwards else min(expected, place - 1)
+
+    def _expected(self) -> tuple[float, float]:
+        """Between which losses the target is expected, if margins are a power of the parameter.
+
+        A margin m is a whole number: without rounding it is from m - 1/2 to m + 1/2, and the one sought target + 1/2.
+        Of the margins that are known, the one that says most is taken: a large one, or one close to the target.
+        """
+        known = ((self._loss_of(place), margin) for place, margin in self._margins.items() if margin is not None)
+        power = 1 / abs(self.power)
+        ranges = [
+            (loss * (max(margin - 0.5, 0.25) / half) ** power, loss * ((margin + 0.5) / half) ** power)
+            for half in [self.target + 0.5]
+            for loss, margin in known
+        ]
+        return min(ranges, key=lambda ends: ends[1] / ends[0])
+
+    def _loss_of(self, place: int) -> float:
+        """The parameter, or its inverse if privacy grows with it."""
+        value = float(self._value(place))
+        return value if self.power < 0 else 1 / value
+
+    def _value_of(self, loss: float) -> Fraction:
+        return Fraction(loss if self.power < 0 else 1 / loss)

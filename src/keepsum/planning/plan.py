@@ -156,7 +156,7 @@ class CompiledPlan(WithoutCaches):
     @property
     def stated_loss(self) -> Loss:
         """The loss of the mechanism for one person, or at distance 1 where none is stated for a person."""
-        return self.mechanism.loss(self.guarantee.stated)
+        return self.mechanism.loss(Guarantee(self.mechanism, self.person, "exact").stated)  # chooses no sampler
 
     @property
     def guarantee(self) -> Guarantee:
