@@ -24,6 +24,7 @@ from keepsum.lattice.grids import Grid, recognise
 from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
 from keepsum.lattice.matrix import Row, matrix_rows, rows_matrix
 from keepsum.lattice.regions import identical_columns
+from keepsum.lattice.symmetry import all_alike
 from keepsum.lattice.two_way import TwoWay, two_way_of
 from keepsum.lattice.two_way_totals import recognise_two_way
 
@@ -84,6 +85,11 @@ class System:
         if self.two_way is not None:
             return (collapse_of(self.two_way),)
         return collapses_of(self.matrix) if self.grid is None else None
+
+    @cached_property
+    def all_alike(self) -> bool:
+        """Whether permutations of the regions that keep the lattice take each region to every other one."""
+        return self.grid is not None or (self.collapses is not None and all_alike(self.collapses))
 
     @cached_property
     def basis(self) -> list[Row]:

@@ -167,7 +167,7 @@ class CompiledPlan(WithoutCaches):
     @property
     def stated_loss(self) -> Loss:
         """The loss of the mechanism for one person, or at distance 1 where none is stated for a person."""
-        return self.guarantee.stated_loss
+        return Guarantee(self.mechanism, self.person, "exact").stated_loss  # chooses no sampler
 
     @property
     def guarantee(self) -> Guarantee:
