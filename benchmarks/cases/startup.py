@@ -36,7 +36,7 @@ RELEASE = [
 ]
 RELEASE += ["--categories", "county=Alpha,Beta,Gamma,Delta", "--categories", "education=Low,Medium,High,Very High"]
 LAPLACE, GAUSSIAN = ["--epsilon", "0.25"], ["--mechanism", "gaussian", "--sigma", "10"]
-DEMO_SECONDS = 60
+DEMO_SECONDS = 45
 
 
 def command(arguments: list[str], environment: Mapping[str, str] | None = None) -> Work:
@@ -88,7 +88,7 @@ def first_release(bench: Bench) -> None:
             rounds.append(by_turns(works, 1, warm=False))
     times = {name: together([one[name] for one in rounds]) for name in rounds[0]}
     times["in all"] = times["l1 Laplace"] + times["Gaussian"]
-    for name, target in (("l1 Laplace", at_most(6)), ("Gaussian", at_most(6)), ("in all", None)):
+    for name, target in (("l1 Laplace", at_most(2.5)), ("Gaussian", at_most(2.5)), ("in all", None)):
         pair = {"ours": times[name], "loop": times["loop"]}
         what = f"first release ever, {name} / calibration loop"
         bench.figure(what, ratio(times[name], times["loop"]), "×", target, pair)

@@ -8,9 +8,9 @@ import pytest
 from flint import arb
 
 from accounting.divergences import gaussian, hockey_stick, outputs
-from keepsum.accounting.conversion import SMALLEST_DELTA, delta_of, epsilon_of
 from keepsum.errors import InputError
 from keepsum.privacy.calibration import ceiling
+from keepsum.privacy.conversion import SMALLEST_DELTA, delta_of, epsilon_of
 from keepsum.sampling.core.balls import ball, precision
 
 RHOS = [Fraction(1, 10**12), Fraction(1, 1000), Fraction(1, 8), Fraction(1, 2), Fraction(10), Fraction(10**6)]

@@ -19,10 +19,10 @@ from accounting.divergences import (
     worst,
 )
 from keepsum.accounting.composition import compose, compose_parallel
-from keepsum.accounting.conversion import epsilon_of
 from keepsum.accounting.cost import Cost
 from keepsum.accounting.parts import check_parts
 from keepsum.errors import InputError
+from keepsum.privacy.conversion import epsilon_of
 from keepsum.privacy.distance import Distance, delta_at, epsilon_at
 
 PAIR = [[1, -1]]  # two cells with a kept sum: the lattice of each part

@@ -65,6 +65,22 @@ def gaussian() -> ks.Release:
     return ks.release(grid(3, 3, 3), keep=keep, mechanism=ks.Gaussian.per_unit(epsilon=0.5, delta="1e-6"))
 
 
+def person() -> ks.Release:
+    """Gaussian noise for the epsilon and delta of one person, by lines, under both margins."""
+    return ks.release(grid(4, 5), keep=["age", "place"], mechanism=ks.Gaussian(1, "1e-6"))
+
+
+def person_focus() -> ks.Release:
+    """The same with a focus on one margin; the loss is of one attribute."""
+    mechanism = ks.Gaussian(1, "1e-6", attributes=["work"], focus={"age": 1})
+    return ks.release(grid(3, 3, 2), keep=[[]], mechanism=mechanism)
+
+
+def per_unit() -> ks.Release:
+    """Gaussian noise for an epsilon and a delta per unit of distance, by lines."""
+    return ks.release(grid(4, 5), keep=["age"], mechanism=ks.Gaussian.per_unit(epsilon=0.5, delta="1e-6"))
+
+
 def tight() -> ks.Release:
     """Gaussian noise with a sigma that depends on the lattice."""
     return ks.release(
@@ -203,6 +219,9 @@ SAMPLES = {
         focus,
         crossed,
         gaussian,
+        person,
+        person_focus,
+        per_unit,
         tight,
         zcdp,
         l2_laplace,

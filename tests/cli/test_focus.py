@@ -210,7 +210,7 @@ def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, op
         ),
         (
             ["--focus", "county=1", "--mechanism", "gaussian", "--delta", "1e-6", "--calibration", "paper"],
-            "Calibration must be 'zcdp' where there is a focus, got 'paper'.",
+            "Calibration must be 'lines' where there is a focus, got 'paper'.",
         ),
         (["--cell-share", "3"], "Option --cell-share requires --focus, whose values are shares. Leave it out."),
         (["--focus", "county=1", "--keep", "county"], "the kept ones determine all totals of county."),

@@ -144,7 +144,7 @@ def test_several_tables_and_a_marginal(run: Callable[..., Any], here: Path) -> N
 def test_a_plan_of_several_tables_states_their_total(
     run: Callable[..., Any], here: Path, second: str, norm: str
 ) -> None:
-    """That of one person where all tables have the same cells; else per unit of distance, and each person's loss."""
+    """That of one person where all tables have the same cells; else that in each, per unit of distance with details."""
     common = SEVERAL.split("[[table]]")[0].replace("epsilon = 1", "kind = 'gaussian'\nrho = 0.25")
     common = common.replace("[records]", "[records]\nby = ['county', 'sex']")
     tables = f"[[table]]\nname = 'a'\noutput.path = 'a/'\n[[table]]\nname = 'b'\noutput.path = 'b/'\n{second}\n"
@@ -160,7 +160,11 @@ def test_a_plan_of_several_tables_states_their_total(
         return
     each = "For one person they are rho 0.25 (zCDP), rho 0.25 (zCDP), and together may be more than the sum"
     assert TOGETHER.format(each) in words
-    assert "growing with the square of the l1 distance" in words
+    per_unit = "2 releases together: rho 0.0625 (zCDP) at l1 distance 1, growing with the square of the l1 distance"
+    assert "l1 distance 1" not in words  # a smaller number than that of either table
+    words = " ".join(run("plan", "--details").stdout.decode().split())
+    assert TOGETHER.format(each) in words
+    assert per_unit in words
     assert "Distance is measured in l1" in words
 
 

@@ -38,13 +38,13 @@ def test_blocks_add_up():
 
 def test_what_sampling_adds_to_delta():
     """(1 + e^(eps r)) times the distance, rounded up; checked against the definition by brute force."""
-    laplace = ks.Laplace.per_unit(epsilon=0.25)
-    assert added_delta(1e-3, laplace, 1.0) == Fraction("0.00229")
-    assert added_delta(1e-3, laplace, 4.0) == Fraction("0.00372")
-    assert added_delta(0.3, ks.Laplace.per_unit(epsilon=3), 4.0) == 1
-    assert added_delta(1e-3, ks.Gaussian(sigma=2), 4.0) == Fraction("0.001")
+    laplace = ks.Laplace.per_unit(epsilon=0.25).resolve()
+    assert added_delta(1e-3, laplace.unit_loss) == Fraction("0.00229")
+    assert added_delta(1e-3, laplace.loss(Distance("l1", 4))) == Fraction("0.00372")
+    assert added_delta(0.3, ks.Laplace.per_unit(epsilon=3).resolve().loss(Distance("l1", 4))) == 1
+    assert added_delta(1e-3, ks.Gaussian(sigma=2).resolve().loss(Distance("l2", 4))) == Fraction("0.001")
     for distance in (1, 2, 5, 30):
-        per_unit = float(added_delta(1e-3, laplace, 1.0))
+        per_unit = float(added_delta(1e-3, laplace.unit_loss))
         growth = math.expm1(0.25 * distance) / math.expm1(0.25)
         assert per_unit * growth >= 1e-3 * (1 + math.exp(0.25 * distance))
 
@@ -62,7 +62,7 @@ def test_the_folded_delta_holds_for_a_sampler_that_is_off():
     place = np.argmax(np.where(worst, other, 0))
     other[place] -= d
     loss = float((bad - math.exp(epsilon * shift) * other)[worst].sum())
-    stated = float(added_delta(d, ks.Laplace.per_unit(epsilon=epsilon).resolve(), shift))
+    stated = float(added_delta(d, ks.Laplace.per_unit(epsilon=epsilon).resolve().loss(Distance("l1", shift))))
     assert d < loss <= stated
 
 

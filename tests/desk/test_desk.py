@@ -120,7 +120,7 @@ def test_two_tabs_that_ask_at_once_both_get_their_pages():
         tab.join()
     assert 'class="total kept"' in pages["keep"]
     assert "±" in pages["privacy"]
-    assert "The law of the noise" in pages["preview"]
+    assert "The distribution of the noise" in pages["preview"]
     assert 'id="go"' in pages["release"]
 
 

@@ -10,7 +10,7 @@ import pytest
 import keepsum as ks
 from facade.real_changes import dearest_change
 from keepsum.accounting.cost import Cost
-from keepsum.privacy.calibration import rho_of
+from keepsum.privacy.profile import largest_rho
 
 PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c"]}}, within={"county": "state"})
 PAIRS = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"]})
@@ -96,10 +96,12 @@ def test_a_release_is_saved_verified_and_read_again(tmp_path, keep):
 
 
 def test_epsilon_and_delta_stand_for_a_rho_that_is_divided():
-    rho = rho_of(Fraction(1), Fraction(1, 10**6))
+    rho = largest_rho(Fraction(1), Fraction(1, 10**6))
     asked = ks.Gaussian(1, "1e-6", focus={"county": 1}, cell_share=3)
     person = ks.plan(COUNTIES, keep=[["state"]], mechanism=asked)
-    assert rho * (1 - Fraction(1, 10**9)) <= person.guarantee.person_rho <= rho
+    assert (person.guarantee.person_epsilon, person.guarantee.person_delta) == (1, Fraction(1, 10**6))
+    assert rho * (1 - Fraction(1, 10**9)) <= person.mechanism.rho_at(person.person) <= rho
+    assert person.mechanism.calibrated.rho == person.mechanism.rho_at(person.person)
     assert float(person.mechanism.rho / person.mechanism.focus[0].weight) == pytest.approx(3)
 
 
@@ -158,7 +160,7 @@ def test_curves_and_targets_keep_the_proportions():
         ({"rho": 1, "focus": {"a": 0}}, "The weight of totals of a in focus= must be a positive number, got 0."),
         (
             {"epsilon": "0.1", "delta": "1e-6", "focus": {"a": 1}, "calibration": "paper"},
-            "Calibration must be 'zcdp' where there is a focus, got 'paper'.",
+            "Calibration must be 'lines' where there is a focus, got 'paper'.",
         ),
     ],
 )

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.accounting.conversion import epsilon_of
 from keepsum.accounting.cost import Cost
 from keepsum.accounting.total import Total
 from keepsum.ledger.assessment import Charge, charge_of
@@ -17,6 +16,7 @@ from keepsum.ledger.budget import UNIT
 from keepsum.ledger.entries import BudgetRecord, CostRecord
 from keepsum.ledger.showing import dataset_topics
 from keepsum.privacy.calibration import rounded_up
+from keepsum.privacy.conversion import epsilon_of
 from keepsum.sampling.core.balls import ball
 from ledger.making import COLUMNS, ROWS, TABLE, charge, laplace
 from test_arguments import check_message
@@ -402,3 +402,21 @@ def test_a_ledger_says_against_whom_a_loss_per_person_does_not_hold(tmp_path):
     assert said == {"a": False, "b": True, "c": True, "d": False}  # two exchange a, or d, and others keep all else
     assert str(ledger.standing()).endswith(f"left{weak}.")
     assert ledger.assess(plan)[0].lines[0].endswith(f"of 20{weak}.")
+
+
+def test_a_ledger_says_of_each_attribute_whether_no_change_is_protected_or_how_far_one_reaches_is_not_known(tmp_path):
+    """All two-way margins of 4 x 4 x 4, kept by three releases. All cells of one e are structural zeros."""
+    domain = ks.Domain({name: list(range(4)) for name in "abc"} | {"d": ["x", "y"]})
+    ledger = ks.Ledger.create(tmp_path / "cube.db", ks.Budget.per_unit(1), dataset="cube", domain=domain)
+    for kept in (["a", "b"], ["b", "c"], ["a", "c"]):
+        keep = ks.Invariants.margins(domain, [kept])
+        charge(ledger, ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon="1/10")))
+    said = dict(dataset_topics(ledger.dataset()))["One person"]
+    assert said[:3] == [f"{axis}: not known for these totals" for axis in "abc"]
+    assert said[3].startswith("a change of d: epsilon 0.6, ")
+
+    zeros = ks.Domain({"a": ["x", "y"], "e": ["u", "v"]}).without({"a": "x", "e": "v"}, {"a": "y", "e": "v"})
+    other = ks.Ledger.create(tmp_path / "zeros.db", ks.Budget.per_unit(1), dataset="zeros", domain=zeros)
+    charge(other, ks.plan(zeros, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon="1/10")))
+    said = dict(dataset_topics(other.dataset()))["One person"]
+    assert said[1] == "e: not protected; no change of it keeps the totals"

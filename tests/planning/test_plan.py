@@ -63,7 +63,7 @@ def test_no_person_is_spoken_of_where_cells_have_no_names(mechanism):
     assert plan._record.stated_loss == plan.mechanism.loss(Distance(mechanism.norm, 1))
     guarantee = plan.guarantee
     assert (guarantee.person_epsilon, guarantee.person_delta, guarantee.person_rho) == (None, None, None)
-    assert guarantee.stated == Distance(mechanism.norm, 1)
+    assert guarantee.stated_loss == plan._record.mechanism.unit_loss
     assert "no per-person loss is stated: cells have no names" in " ".join(plan.explain(details=True).split())
 
 

@@ -14,6 +14,7 @@ from divergence import LATTICES, used
 import keepsum as ks
 from keepsum.accuracy.tails import valid_from
 from keepsum.privacy.calibration import enough, log_constant, of_rho, paper, paper_ratio, tight, zcdp
+from keepsum.privacy.profile import per_unit_sigma
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "gaussian.md"
 CASES = [(Fraction(1), Fraction(1, 1000)), (Fraction(2), Fraction(1, 1000)), (Fraction(3), Fraction(1, 10**4))]
@@ -26,7 +27,7 @@ def cases():
 
 @pytest.mark.thinned
 @pytest.mark.parametrize(("name", "epsilon", "delta"), cases())
-def test_the_default_holds_at_every_distance_and_half_of_it_does_not(name, epsilon, delta):
+def test_the_tail_bound_holds_at_every_distance_and_half_of_it_does_not(name, epsilon, delta):
     sigma = float(zcdp(epsilon, delta))
     assert used(name, sigma, float(epsilon), float(delta)) < 0.05
     assert used(name, float(tight(epsilon, delta, SHORTEST[name])), float(epsilon), float(delta)) < 1
@@ -46,7 +47,7 @@ def slack_table():
 
 def ratio_table():
     epsilon, delta = Fraction(1, 4), Fraction(1, 10**6)
-    ours = zcdp(epsilon, delta)
+    ours = per_unit_sigma(epsilon, delta)
     lines = ["| dimension m | c of the paper | σ of the paper | σ of ours | ratio |", "|---|---|---|---|---|"]
     for m in (1, 9, 100, 1000):
         volume = math.log(m + 1) / 2
@@ -106,13 +107,16 @@ def test_the_paper_takes_the_largest_failing_factor():
 def test_mechanisms_know_their_sigma():
     keep = ks.Invariants.subsets(9, [range(9)])
     default = ks.Gaussian.per_unit(epsilon="1/4", delta="1e-6")
-    assert ks.plan(keep=keep, mechanism=default).sigma == default.sigma == zcdp(Fraction(1, 4), Fraction(1, 10**6))
+    earlier = ks.Gaussian.per_unit(epsilon="1/4", delta="1e-6", calibration="zcdp")
+    assert ks.plan(keep=keep, mechanism=earlier).sigma == earlier.sigma == zcdp(Fraction(1, 4), Fraction(1, 10**6))
+    assert ks.plan(keep=keep, mechanism=default).sigma == default.sigma < earlier.sigma * Fraction(4, 5)
     for calibration in ("tight", "paper"):
         mechanism = ks.Gaussian.per_unit(epsilon="1/4", delta="1e-6", calibration=calibration)
         assert mechanism.sigma is None
         plan = ks.plan(keep=keep, mechanism=mechanism)
         assert plan.sigma == plan.mechanism.sigma
-        assert (plan.sigma < default.sigma) == (calibration == "tight")
+        assert plan.sigma > default.sigma
+        assert (plan.sigma < earlier.sigma) == (calibration == "tight")
         assert calibration in repr(plan.mechanism)
     assert ks.plan(keep=keep, mechanism=ks.Gaussian.per_unit(rho="1/8")).sigma == 2
     assert ks.plan(keep=keep, mechanism=ks.Gaussian(sigma=3)).sigma == 3
@@ -156,7 +160,7 @@ def test_explain_names_the_smallest_noise(children):
     words = ks.plan(
         children, keep=["county", "education"], mechanism=ks.Gaussian.per_unit(epsilon=1, delta="1e-6")
     ).explain(details=True)
-    assert "sigma 5.3508" in words
+    assert "sigma 4.23515" in words
     others = r"l2 Laplace [\d.]+, Gaussian [\d.]+ \(delta [\d.e-]+\); smallest with l1 Laplace"
     figures = rf"l1 Laplace about [\d.]+, {others}"  # the first is simulated
     assert re.search(figures, " ".join(words.split()))
@@ -250,4 +254,4 @@ def test_tight_ends_where_there_are_too_many_distances_to_check():
     keep = ks.Invariants.subsets(4, [[0, 1], [1, 2]])
     for epsilon in ("0.001", "0.01"):
         plan = ks.plan(keep=keep, mechanism=ks.Gaussian.per_unit(epsilon, "1e-9", calibration="tight"))
-        assert plan.sigma <= ks.Gaussian.per_unit(epsilon, "1e-9").sigma
+        assert plan.sigma <= ks.Gaussian.per_unit(epsilon, "1e-9", calibration="zcdp").sigma

@@ -8,6 +8,7 @@ import pytest
 import keepsum as ks
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.numbers import exact, shown
+from keepsum.privacy.profile import holds
 
 
 @pytest.mark.parametrize(
@@ -108,9 +109,23 @@ def test_per_person_is_rounded_to_the_safe_side(length, epsilon):
 @pytest.mark.parametrize("length", [2, 4, 8, 50])
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("0.1", "1e-9"), ("1/3", "0.01"), ("20", "1e-30")])
 def test_gaussian_per_person_is_rounded_to_the_safe_side(length, epsilon, delta):
-    """Epsilon and delta at the distance of one person are at most what was asked, and hardly less."""
+    """The noise has the requested epsilon and delta at the distance of one person, and less by 1% does not."""
     asked = ks.Gaussian(epsilon, delta)
     assert asked.sigma is None
+    made = asked.resolve(Distance("l2", length))
+    loss = made.loss(Distance("l2", length))
+    assert (loss.epsilon, loss.delta) == (asked.epsilon, asked.delta)
+    assert holds(asked.epsilon, asked.delta, length / (2 * made.sigma**2))
+    assert not holds(asked.epsilon, asked.delta, length / (2 * (made.sigma * Fraction(98, 100)) ** 2))
+    assert made.request().resolve() == made
+    assert made.unit_loss.rho == 1 / (2 * made.sigma**2)
+
+
+@pytest.mark.parametrize("length", [2, 4, 8, 50])
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("0.1", "1e-9"), ("1/3", "0.01"), ("20", "1e-30")])
+def test_the_earlier_rules_are_per_unit_and_rounded_to_the_safe_side(length, epsilon, delta):
+    """Epsilon and delta at the distance of one person are at most what was asked, and hardly less."""
+    asked = ks.Gaussian(epsilon, delta, calibration="zcdp")
     unit = asked.resolve(Distance("l2", length))
     with localcontext(prec=80):
         root = Decimal(length).sqrt()
@@ -120,7 +135,7 @@ def test_gaussian_per_person_is_rounded_to_the_safe_side(length, epsilon, delta)
         wanted = Decimal(asked.delta.numerator) / asked.delta.denominator
         assert wanted * (1 - Decimal("1e-10")) <= spent <= wanted
     assert unit.epsilon**2 * length <= asked.epsilon**2
-    assert unit.sigma == ks.Gaussian.per_unit(unit.epsilon, unit.delta).sigma
+    assert unit.sigma == ks.Gaussian.per_unit(unit.epsilon, unit.delta, calibration="zcdp").sigma
 
 
 def test_gaussian_per_person_in_rho():

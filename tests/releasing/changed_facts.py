@@ -45,6 +45,17 @@ def gaussian():
     )
 
 
+def for_person():
+    """Gaussian noise for the epsilon and delta of one person."""
+    return ks.release(small_table((3, 4)), keep=["a", "b"], mechanism=ks.Gaussian(1, "1e-6"))
+
+
+def for_person_focused():
+    """The same with a focus: the dearest change has a rho."""
+    mechanism = ks.Gaussian(1, "1e-6", focus={"a": 1})
+    return ks.release(small_table((3, 4)), keep=[[]], mechanism=mechanism)
+
+
 def tight():
     mechanism = ks.Gaussian.per_unit(epsilon=0.3, delta="1e-6", calibration="tight")
     return ks.release(small_table((3, 4)), keep=["a", "b"], mechanism=mechanism)
@@ -150,7 +161,7 @@ RELEASES = {
     made.__name__: made
     for made in (
         simulated, computed, focused, crossed, divided, gaussian, tight, chains, rounded, holes, conservative, solved,
-        per_record, of_width, spherical, chained, chained_wide,
+        for_person, for_person_focused, per_record, of_width, spherical, chained, chained_wide,
     )
 }  # fmt: skip
 
@@ -202,6 +213,7 @@ def scaled(quotient, factor):
 
 
 PARAMETERS = ("mechanism", "parameters")
+CALIBRATED = ("mechanism", "calibrated")
 PERSON = ("guarantee", "person")
 FIRST = (*PERSON, "attributes", 0)
 SAMPLING = ("guarantee", "sampling")

@@ -1,274 +1,223 @@
-"""Axis elimination: tables under decomposable totals against exact laws, and wrong ways that the tests reject."""
+"""Noise under decomposable sets of kept margins against its exact probabilities: from the sampler, and from plans.
 
+The tests have an error rate of 1e-6 together; each is a chi-square of the joint probabilities of two or three sums.
+"""
+
+import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from decomposable_laws import short_law, short_vectors, slice_law
-from laws import assert_drawn_from, assert_not_drawn_from, boxed, power
-from splitting_laws import drawn
+from decomposable_laws import assert_no_total, least_p, p_value, sums_of_entries
+from decomposable_systems import SYSTEMS, at
+from laws import ALPHA, power
+from scipy import sparse
+from test_elimination_wrong import SHARP, STAR, WIDE
 
-from keepsum.sampling.core.rng import Rng
-from keepsum.sampling.l1.splitting import laws as splitting_laws
-from keepsum.sampling.l1.splitting import splits
-from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_BUNDLE, ACCEPT_ROW, DRAW_ROWS, PICK_LABEL
+import keepsum as ks
+from keepsum.lattice.families import collapses_of
+from keepsum.sampling.core.rng import rng
+from keepsum.sampling.l1.splitting.bundles import Table
+from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_ROW, DRAW_ROWS
 from keepsum.sampling.l1.splitting.laws import Labelling
-from sampling.l1.decomposable import splitting, totals_of
+from keepsum.sampling.l1.splitting.sampler import Splitting
 
-ONE_WAY, CHAIN = ("A", "B", "C"), ("AB", "BC", "CD")
-SHORT = {  # shape, margins, cells that are structural zeros, sizes of the others, epsilon, longest
-    "one-way": ((3, 2, 2), ONE_WAY, (), None, "2", 8),
-    "one-way, wider": ((3, 3, 2), ONE_WAY, (), None, "5/2", 6),
-    "four axes": ((2, 2, 2, 2), ("A", "B", "C", "D"), (), None, "5/2", 6),
-    "a pair and an axis": ((2, 3, 2), ("AB", "C"), (), None, "1", 16),
-    "a common axis": ((3, 2, 3), ("AB", "BC"), (), None, "3/2", 12),
-    "chain": ((2, 2, 2, 2), CHAIN, (), None, "3/2", 12),
-    "longer chain": ((2, 3, 2, 2), CHAIN, (), None, "2", 12),
-    "star": ((2, 2, 2, 2), ("AB", "AC", "AD"), (), None, "3/2", 12),
-    "one-way with zeros": ((3, 3, 2), ONE_WAY, (0, 3, 10, 17), None, "2", 8),
-    "chain with zeros": ((2, 3, 2, 2), CHAIN, (0, 5, 14), None, "2", 12),
-    "one-way of regions": ((3, 2, 2), ONE_WAY, (), (1, 2, 1, 1, 3, 1, 1, 1, 1, 1, 1, 2), "5/2", 6),
-}
-SLICES = {  # shape, epsilon, reach, points of the grid
-    "3 x 2 x 2": ((3, 2, 2), "1", 4, 64),
-    "3 x 3 x 2": ((3, 3, 2), "1", 2, 48),
-    "2 x 3 x 4": ((4, 3, 2), "1/2", 2, 64),
-    "3 x 3 x 3": ((3, 3, 3), "1", 1, 32),
-    "4 x 4 x 3": ((4, 4, 3), "2", 1, 16),
-    "3 x 3 x 2, narrow": ((3, 3, 2), "5/4", 2, 32),
-    "3 x 3 x 3, narrow": ((3, 3, 3), "2", 1, 24),
-}
-COUNT = 100_000
-PLAIN, SOME = Labelling(), Labelling(4, 2)
+TESTS = 500  # at most so many share the error rate
+COUNT = 30_000
+SOME = Labelling(3, 2)
 
 
-def check_short(name, sampler, count=COUNT):
-    """All totals are 0, and vectors that are short have their chances among these."""
-    shape, margins, zeros, sizes, epsilon, longest = SHORT[name]
-    matrix = totals_of(shape, margins, zeros)
-    matrix = np.repeat(matrix, np.ones(matrix.shape[1], int) if sizes is None else sizes, axis=1)
-    noise = drawn(sampler, count)
-    assert not (noise @ matrix.T).any()
-    short = noise[np.abs(noise).sum(axis=1) <= longest]
-    assert len(short) > 0.1 * count
-    assert_drawn_from(short, short_law(matrix, float(Fraction(epsilon)), longest))
+class Counting(Splitting):
+    """The sampler, and how often its referee was asked in each phase."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.asked = {}
+
+    def _answer(self, state, room, uniform):
+        phase = int(state.phase)
+        self.asked[phase] = self.asked.get(phase, 0) + 1
+        return super()._answer(state, room, uniform)
 
 
-def made(name, labelling=PLAIN, **options):
-    shape, margins, zeros, sizes, epsilon, _ = SHORT[name]
-    return splitting(epsilon, shape, margins, zeros, sizes, labelling, **options)
+def regions(system):
+    """The region of each entry (-1 for a structural zero), the number of cells of each, and the totals over them."""
+    present = np.flatnonzero(system.cells)
+    distinct, numbers = np.unique(system.totals[:, present], axis=1, return_inverse=True)
+    region = np.full(system.entries, -1)
+    region[present] = numbers.reshape(-1)
+    sizes = np.bincount(region[present], system.cells[present]).astype(np.int64)
+    return region, sizes, sparse.csr_array(distinct.astype(np.int64))
+
+
+def made(system, kind=Splitting, **options):
+    """The sampler of a system."""
+    _, sizes, totals = regions(system)
+    collapses = collapses_of(totals)
+    assert collapses is not None, "not recognised"
+    return kind(Fraction(system.epsilon), Table(sizes[:, None], collapses), **options)
+
+
+def drawn(system, sampler, count, seed=1):
+    """The sums of all entries; cells of a region go to its entries in turn, which no probability depends on."""
+    out = np.empty((count, sampler.width), dtype=np.int64)
+    sampler.draw_into(out, rng(seed=seed))
+    return by_entry(system, out)
+
+
+def by_entry(system, noise):
+    """The sums of entries from the cells of regions."""
+    region, sizes, _ = regions(system)
+    order = np.argsort(region[region >= 0], kind="stable")
+    present = np.flatnonzero(region >= 0)[order]
+    assert noise.shape[1] == sizes.sum()
+    sums = np.zeros((len(noise), system.entries), dtype=np.int64)
+    sums[:, present] = sums_of_entries(noise, system.cells[present])
+    return sums
+
+
+def check(system, entries, tests=TESTS):
+    """All totals are 0, and the statistics of the system have their probabilities."""
+    assert_no_total(entries, system.totals)
+    for forms in system.statistics:
+        assert p_value(entries @ np.array(forms).T, system.law.joint(*forms)) > least_p(tests)
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("labelling", [PLAIN, SOME], ids=["plain", "labels"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_sampler(name):
+    system = SYSTEMS[name]
+    check(system, drawn(system, made(system), COUNT))
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("epsilon", ["3/10", "3/4", "2"])
+@pytest.mark.parametrize("name", ["one-way 2 x 2 x 2", "chain of 2", "county x sex, state x age", "one-way, regions"])
+def test_the_sampler_at_other_epsilons(name, epsilon):
+    system = at(name, epsilon)
+    check(system, drawn(system, made(system), 100_000))
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("labelling", [Labelling(4, 1), Labelling(3, 3)], ids=str)
+@pytest.mark.parametrize("name", ["one-way 4 x 3 x 2", "star, unequal", "chain of 3, regions", "nested with zeros"])
+def test_labels(name, labelling):
+    system = SYSTEMS[name]
+    check(system, drawn(system, made(system, labelling=labelling), COUNT))
+
+
+SHORT = ["one-way 3 x 2 x 2", "nested with zeros", "chain of 3", "star of 2 and an axis alone", "chain with zeros"]
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("options", [{"word_bits": 8}, {"word_bits": 4}, {"word_bits": 8, "labelling": SOME}], ids=str)
 @pytest.mark.parametrize("name", SHORT)
-def test_short_vectors(name, labelling):
-    check_short(name, made(name, labelling))
-
-
-def sliced(name, labelling=PLAIN, **options):
-    shape, epsilon, _, _ = SLICES[name]
-    return splitting(epsilon, shape, ONE_WAY, labelling=labelling, **options)
-
-
-def law_of_slice(name, axis=0):
-    """The law of a slice across an axis: with the axes of the table in another order."""
-    shape, epsilon, reach, points = SLICES[name]
-    order = [axis, *(k for k in range(3) if k != axis)]
-    return slice_law(tuple(shape[k] for k in order), float(Fraction(epsilon)), reach, points)
-
-
-def slice_of(name, noise, axis=0, place=0):
-    tables = noise.reshape(-1, *SLICES[name][0])
-    return np.take(tables, place, axis=axis + 1).reshape(len(tables), -1)
+def test_short_words(name, options):
+    """Most is left to the referee."""
+    system = SYSTEMS[name]
+    sampler = made(system, Counting, **options)
+    entries = drawn(system, sampler, 2_000)
+    assert {DRAW_ROWS, ACCEPT_ROW} <= set(sampler.asked)
+    assert sum(sampler.asked.values()) > 100
+    check(system, entries)
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("labelling", [PLAIN, SOME], ids=["plain", "labels"])
-@pytest.mark.parametrize("name", SLICES)
-def test_slices_of_one_way_tables(name, labelling):
-    """The first and the last slice across the first axis, and the first one across the last axis where it is small."""
-    noise = drawn(sliced(name, labelling), COUNT)
-    for place in (0, -1):
-        assert_drawn_from(slice_of(name, noise, 0, place), law_of_slice(name))
-    if name == "3 x 2 x 2":
-        assert_drawn_from(slice_of(name, noise, 2), law_of_slice(name, 2))
+@pytest.mark.parametrize("tail_bits", [8, pytest.param(5, marks=pytest.mark.audit)])
+@pytest.mark.parametrize("name", SHORT)
+def test_short_tables(name, tail_bits):
+    """Sums beyond the tables are left to the referee."""
+    system = at(name, "3/2")
+    sampler = made(system, Counting, tail_bits=tail_bits)
+    entries = drawn(system, sampler, 3_000)
+    assert sum(sampler.asked.values()) > 20
+    check(system, entries)
 
 
-class Counting:
-    """How often the referee was asked in each phase."""
-
-    def __init__(self, sampler):
-        self.asked, answer = {}, sampler._answer
-
-        def counted(state, room, uniform):
-            self.asked[int(state.phase)] = self.asked.get(int(state.phase), 0) + 1
-            return answer(state, room, uniform)
-
-        sampler._answer = counted
+def test_long_words_and_tables_leave_nothing_to_the_referee():
+    system = SYSTEMS["chain of 3"]
+    sampler = made(system, Counting)
+    drawn(system, sampler, COUNT)
+    assert not sampler.asked
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
-    ("labelling", "options"),
-    [
-        (PLAIN, {"word_bits": 8}),
-        (SOME, {"word_bits": 10}),
-        (PLAIN, {"word_bits": 8, "tail_bits": 6}),
-        (SOME, {"word_bits": 10, "tail_bits": 8}),
-        (PLAIN, {"tail_bits": 5}),
-    ],
-    ids=str,
-)
-def test_where_floats_decide_little(labelling, options):
-    """Short words and short tables: the referee draws and accepts."""
-    name = "3 x 3 x 2, narrow"
-    sampler = sliced(name, labelling, **options)
-    asked = Counting(sampler).asked
-    assert_drawn_from(slice_of(name, drawn(sampler, 20_000)), law_of_slice(name))
-    phases = {DRAW_ROWS, ACCEPT_ROW, ACCEPT_BUNDLE} | ({PICK_LABEL} if labelling == SOME else set())
-    assert phases <= set(asked)
-    assert sum(asked.values()) > 200
-
-
-def test_words_of_64_bits_leave_nothing_to_the_referee():
-    sampler = sliced("3 x 3 x 2")
-    asked = Counting(sampler).asked
-    drawn(sampler, 5_000)
-    assert not asked
-
-
-@pytest.mark.parametrize("options", [{}, {"word_bits": 8}])
-def test_the_end_of_a_buffer_changes_nothing(monkeypatch, options):
-    sampler = made("one-way, wider", SOME, **options)
-    expected = drawn(sampler, 30)
-    plain = Rng.stream
-    for length in (1, 2, 7, 64):
-        monkeypatch.setattr(Rng, "stream", lambda self, _=0, length=length: plain(self, length))
-        assert np.array_equal(drawn(sampler, 30), expected)
-
-
-def test_several_tables_per_draw():
-    """Each has its law, and the first cells of two are independent."""
-    noise = drawn(sliced("3 x 2 x 2", count=2), COUNT)
-    points, chances = law_of_slice("3 x 2 x 2")
-    for table in (noise[:, :12], noise[:, 12:]):
-        assert_drawn_from(slice_of("3 x 2 x 2", table), (points, chances))
-    pairs = [tuple(noise[:, k]) for k in (0, 12)]
-    assert abs(np.corrcoef(pairs)[0, 1]) < 5 / np.sqrt(COUNT)
-
-
-# -- wrong ways ---------------------------------------------------------------------------------------
-
-
-def with_tables(sampler, **changes):
-    sampler._tables = sampler._tables._replace(**changes)
+def accepting(sampler):
+    """Every bundle is accepted."""
+    splits = sampler._tables.splits
+    sampler._tables = sampler._tables._replace(splits=splits._replace(log_numbers=splits.log_numbers - 5))
     return sampler
 
 
-def sums_that_are_kept(patch, name):
-    """A rejected bundle alone is drawn again, not what it is connected to: the sums above it stay."""
-    sampler = sliced(name)
-    return with_tables(sampler, restart=np.arange(sampler._bundles.count))
+def keeping(sampler):
+    """What a rejected bundle is a part of is not drawn again."""
+    sampler._tables = sampler._tables._replace(restart=np.arange(len(sampler._tables.restart)))
+    return sampler
 
 
-def too_little_again(patch, name):
-    """A rejected bundle begins again from the one before it."""
-    sampler = sliced(name)
-    return with_tables(sampler, restart=np.maximum(np.arange(sampler._bundles.count) - 1, 0))
-
-
-def a_factor_forgotten(patch, name):
-    """The sums of every bundle are accepted."""
-    sampler = sliced(name)
-    tables = sampler._tables.splits
-    return with_tables(sampler, splits=tables._replace(log_numbers=tables.log_numbers - 5))
-
-
-def numbers_not_in_the_weights(patch, name):
-    """W = F, taken for F t, while factors are still divided by the numbers t."""
-    logs = splitting_laws._log_weights
-    without = splits.Split.__dataclass_fields__
-
-    def plain(branch, split, block):
-        ones = {key: getattr(split, key) for key in without} | {"numbers": np.ones_like(split.numbers)}
-        return logs(branch, splits.Split(**ones), block)
-
-    patch.setattr(splitting_laws, "_log_weights", plain)
-    sampler = sliced(name)
-    groups = sampler._tables.groups
-    return with_tables(sampler, groups=groups._replace(ratios=np.zeros_like(groups.ratios)))
-
-
-def a_bridge_that_is_not_conditioned(patch, name):
+def unconditioned(sampler):
     """The row that is solved for is always accepted."""
-    sampler = sliced(name)
-    tables = sampler._tables.splits
-    return with_tables(sampler, splits=tables._replace(peak=tables.peak * 1e-9))
+    splits = sampler._tables.splits
+    sampler._tables = sampler._tables._replace(splits=splits._replace(peak=splits.peak * 1e-9))
+    return sampler
 
 
-def another_norm(patch, name):
-    """The mean of |phi| instead of the norm of as many places: factors exceed 1 and are taken for 1."""
-    norms = splits._norms
-    patch.setattr(splits, "_norms", lambda laws, error, share, kept: norms(laws, error, 1.0, kept))
-    return sliced(name)
+CASES = {"one-way": SHARP, "one-way, wide": WIDE, "star": STAR}
+SUMS = 60_000
 
 
-WRONG = [
-    sums_that_are_kept,
-    too_little_again,
-    a_factor_forgotten,
-    numbers_not_in_the_weights,
-    a_bridge_that_is_not_conditioned,
-    another_norm,
-]
-CASE, MANY = "3 x 3 x 3, narrow", 300_000
+def drawn_sums(case, sampler, seed=1):
+    """The sums of a case, and their probabilities."""
+    entries = drawn(case.system, sampler, SUMS, seed)
+    assert_no_total(entries, case.system.totals)
+    return entries @ np.array(case.forms).T, case.system.law.joint(*case.forms, reach=3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sums_that_tell_right_from_wrong(name):
+    assert p_value(*drawn_sums(CASES[name], made(CASES[name].system))) > least_p(TESTS)
+
+
+@pytest.mark.parametrize("name", ["one-way", "star"])
+@pytest.mark.parametrize("wrong", [accepting, keeping, unconditioned])
+def test_a_wrong_sampler_fails(name, wrong):
+    values, law = drawn_sums(CASES[name], wrong(made(CASES[name].system)), seed=7)
+    assert p_value(values, law) < ALPHA
+    assert power(values, law, SUMS) > 1 - 1e-6
+
+
+def planned(system):
+    """A plan for the matrix of the system's totals over its cells."""
+    return ks.plan(keep=system.matrix, mechanism=ks.Laplace.per_unit(epsilon=Fraction(system.epsilon)))
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("way", WRONG, ids=lambda way: way.__name__)
-def test_a_wrong_sampler_fails(monkeypatch, way):
-    noise, law = slice_of(CASE, drawn(way(monkeypatch, CASE), MANY, seed=7)), law_of_slice(CASE)
-    assert_not_drawn_from(noise, law)
-    assert power(noise, law, MANY) > 1 - 1e-6
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_plan(name):
+    """Any matrix of the totals, whatever sampler it leads to, is exact and has these probabilities."""
+    system = SYSTEMS[name]
+    plan = planned(system)
+    assert {choice.exactness for choice in plan.samplers} == {"exact"}
+    noise = plan.sample(15_000, rng=ks.rng(seed=2))
+    check(system, sums_of_entries(system.in_order(noise), system.cells))
 
 
-def test_another_epsilon_fails():
-    noise, law = slice_of(CASE, drawn(splitting("39/20", SLICES[CASE][0], ONE_WAY), COUNT)), law_of_slice(CASE)
-    assert_not_drawn_from(noise, law)
+CROSSED = [["county", "age", "sex"], [["county", "age"], ["age", "sex"]], [["county", "age"], ["county", "sex"]]]
 
 
-# -- these laws ---------------------------------------------------------------------------------------
-
-
-def test_short_vectors_against_a_box():
-    """Of a small table, all of them."""
-    matrix = totals_of((2, 2, 2), ONE_WAY)
-    box = boxed(2, 8)
-    inside = box[(np.abs(box).sum(axis=1) <= 5) & ~(box @ matrix.T).any(axis=1)]
-    assert {tuple(row) for row in inside.tolist()} == {tuple(row) for row in short_vectors(matrix, 5).tolist()}
-
-
-def test_slices_against_enumeration():
-    """A slice of a small table, from all tables in a box."""
-    cells, chances = slice_law((2, 2, 2), 2.0, 1, 64)
-    matrix = totals_of((2, 2, 2), ONE_WAY)
-    box = boxed(4, 4)
-    total = dict.fromkeys(cells, 0.0)
-    slices = box[box.sum(axis=1) == 0]
-    margins = slices @ matrix[2:, :4].T
-    weights = np.exp(-2.0 * np.abs(slices).sum(axis=1))
-    whole = 0.0
-    for cell, margin, weight in zip(slices.tolist(), margins, weights, strict=True):
-        both = weight * weights[(margins == -margin).all(axis=1)].sum()
-        whole += both
-        if tuple(cell) in total:
-            total[tuple(cell)] += both
-    assert [total[cell] / whole for cell in cells] == pytest.approx(chances.tolist(), rel=1e-5)
-
-
-def test_these_tables_have_several_collapses():
-    """And bundles of every sort: roots, grafted ones, and others."""
-    sampler = sliced("4 x 4 x 3")
-    sorts = {(form.is_root, form.is_grafted) for form in sampler._bundles.forms}
-    assert sorts == {(True, False), (False, True), (False, False)}
+@pytest.mark.parametrize("keep", CROSSED, ids=str)
+def test_a_release_is_verified(keep, tmp_path):
+    """The certificate names the method, and a total that is changed in the table fails."""
+    table = ks.Table.from_array(
+        np.arange(36).reshape(3, 3, 2, 2),
+        axes={"county": ["A", "B", "C"], "age": ["0", "1", "2"], "sex": ["f", "m"], "time": ["am", "pm"]},
+    )
+    release = ks.release(table, keep=[*keep, "time"], mechanism=ks.Laplace.per_unit(epsilon=1))
+    path = release.save(tmp_path / "released.csv")
+    certificate = json.loads((tmp_path / "released.certificate.json").read_bytes())
+    (block,) = certificate["guarantee"]["blocks"]
+    assert (block["sampler"]["method"], block["exactness"]) == ("axis_elimination", "exact")
+    assert ks.verify(path)
+    lines = path.read_text().splitlines()
+    labels, count = lines[1].rsplit(",", 1)
+    path.write_text("\n".join([lines[0], f"{labels},{int(count) + 1}", *lines[2:]]) + "\n")
+    assert [check.name for check in ks.verify(path).checks if not check.passed] == ["hash", "kept totals"]

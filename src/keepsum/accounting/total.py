@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from keepsum._text import type_of
-from keepsum.accounting.conversion import SMALLEST_DELTA, check_delta, epsilon_of
 from keepsum.accounting.cost import Cost
 from keepsum.errors import InputError
 from keepsum.privacy.calibration import rounded_up
+from keepsum.privacy.conversion import SMALLEST_DELTA, check_delta, epsilon_of
 from keepsum.privacy.distance import Distance, Norm, delta_at, epsilon_at
 from keepsum.privacy.guarantee import Exactness
 from keepsum.privacy.loss import Loss

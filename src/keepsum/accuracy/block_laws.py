@@ -53,8 +53,11 @@ class CellClass:
         return self.choice.cells[self.columns]
 
 
-def classes_of(blocks: BlockSamplers) -> Iterator[CellClass]:
-    """The classes of all cells whose law is not known in closed form."""
+def classes_of(blocks: BlockSamplers, by_region: bool = False) -> Iterator[CellClass]:
+    """The classes of all cells whose law is not known in closed form.
+
+    ``by_region`` takes those of different regions for different, as earlier versions did except in full tables.
+    """
     closed = free_cell(blocks.mechanism) is not None
     for group, choice in zip(blocks.groups, blocks.choices, strict=True):
         if group.form.kind == "nested":
@@ -62,7 +65,7 @@ def classes_of(blocks: BlockSamplers) -> Iterator[CellClass]:
         elif group.tables:
             yield from _crossed_classes(group, choice)
         elif group.members or not closed:
-            for columns in _exchangeable(blocks.noise_structure, group, choice):
+            for columns in _exchangeable(blocks.noise_structure, group, choice, by_region):
                 yield CellClass(choice, columns)
 
 
@@ -168,7 +171,9 @@ def _drawn_query(blocks: BlockSamplers, query: Weights, level: float, patient: b
     return np.asarray(sum(part[:draws] for part in parts)), chain
 
 
-def _exchangeable(structure: Structure, group: BlockGroup, choice: Choice) -> Iterator[IntArray]:
+def _exchangeable(
+    structure: Structure, group: BlockGroup, choice: Choice, by_region: bool = False
+) -> Iterator[IntArray]:
     """Columns of the sampler whose noise has the same law: those of a region, all of a table, and of equal blocks."""
     if not group.members:
         region = structure.region[choice.cells]
@@ -178,7 +183,7 @@ def _exchangeable(structure: Structure, group: BlockGroup, choice: Choice) -> It
         return
     system = group.members[0].system
     sizes = structure.sizes[group.members[0].regions]
-    if system.grid is not None and (sizes == sizes[0]).all():
+    if (sizes == sizes[0]).all() and (system.grid is not None or (not by_region and system.all_alike)):
         yield np.arange(len(choice.cells))
         return
     place = np.full(len(structure.sizes), -1, dtype=np.int64)

@@ -18,6 +18,7 @@ from keepsum.tables.invariants import Invariants
 from keepsum.tables.records import Records
 
 LARGEST_TARGET = 10**9
+KEPT_PLANS = 3  # the answer of a search is among the last ones looked at
 MARGINS_OF = ("typical", "largest")
 
 
@@ -60,6 +61,7 @@ class Candidates:
     first: CompiledPlan
     level: float
     _points: dict[Fraction, Point] = field(default_factory=dict)
+    _last: dict[Fraction, CompiledPlan] = field(default_factory=dict)  # the plans made last: samplers may be large
 
     @classmethod
     def of(
@@ -71,13 +73,18 @@ class Candidates:
 
     def around(self, value: Fraction) -> Candidates:
         """The same candidates, with this one as the first."""
-        return Candidates(Family(self.family.at(value)), self.plan(value), self.level, self._points)
+        return Candidates(Family(self.family.at(value)), self.plan(value), self.level, self._points, self._last)
 
     def plan(self, value: Fraction) -> CompiledPlan:
         """The plan with this parameter."""
         if value == self.family.value:
             return self.first
-        return compile_plan(self.first.invariants, self.family.at(value), self.first.records, [self.first])
+        if value not in self._last:
+            while len(self._last) >= KEPT_PLANS:
+                self._last.pop(next(iter(self._last)))
+            mechanism = self.family.at(value)
+            self._last[value] = compile_plan(self.first.invariants, mechanism, self.first.records, [self.first])
+        return self._last[value]
 
     def person(self, value: Fraction) -> Loss:
         """The loss for one person with this parameter."""

@@ -13,7 +13,6 @@ from keepsum._text import percent, type_of
 from keepsum.accuracy.candidates import Candidates, Point
 from keepsum.accuracy.targets import STEPS, number_at, place_of
 from keepsum.errors import InputError, PlanError
-from keepsum.privacy.distance import Distance
 from keepsum.privacy.families import Family
 from keepsum.privacy.numbers import LARGEST_PARAMETER, SMALLEST_PARAMETER, exact_in_range, shown_briefly
 from keepsum.tables.records import subject_of
@@ -143,7 +142,7 @@ class AccuracyCurve:
 
 def per_unit_words(point: Point) -> str:
     """The loss per unit of distance, briefly."""
-    return str(point.mechanism.loss(Distance(point.mechanism.norm, 1)))
+    return str(point.mechanism.unit_loss)
 
 
 def curve_of(candidates: Candidates, values: Iterable[Any] | None = None) -> AccuracyCurve:

@@ -78,7 +78,7 @@ def cell_deviation(blocks: BlockSamplers, cell: int) -> Deviation | None:
     if blocks.mechanism.kind == "gaussian":
         return Deviation(scale * math.sqrt(share))
     # l2 Laplace noise is Gaussian of a random width w, and w^2 has mean (m + 1)/eps^2.
-    return Deviation(math.sqrt(share * (blocks.geometry.dimension + 1)) * scale)
+    return Deviation(math.sqrt(share * (blocks.structure.dimension + 1)) * scale)
 
 
 def _known_or_simulated(blocks: BlockSamplers, cell: int) -> Deviation | None:

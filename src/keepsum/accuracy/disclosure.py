@@ -2,20 +2,21 @@
 
 Kept totals are published, so anybody can compute these bounds; nothing else of the table enters them. A region with a
 forced sum S has [0, S]; a cell of a two-way table under both margins lies between max(0, row + column - all) and
-min(row, column) (Fréchet); elsewhere linear programs give the bounds, for blocks up to a size.
+min(row, column) (Fréchet), and so, by induction, one of margins that can be summed out (Dobra and Fienberg 2000);
+elsewhere linear programs give the bounds, for blocks up to a size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import IntArray
-from keepsum.lattice.grids import Grid
+from keepsum.lattice.families import Collapse
 from keepsum.lattice.structure import FORCED, Block, Structure, System
 
 PROGRAM_LIMIT = 2000  # regions of a block that a linear program is solved for
@@ -45,7 +46,7 @@ class Bounds:
 
 def blocks_by_programs(structure: Structure) -> tuple[int, list[tuple[int, int]]]:
     """How many cells are in blocks too large to check; and of blocks that linear programs check, regions and cells."""
-    others = [block for block in structure.blocks if not _is_two_way(block)]
+    others = [block for block in structure.blocks if not _in_closed_form(block.system)]
     sizes = [(len(block.regions), int(structure.sizes[block.regions].sum())) for block in others]
     too_large = sum(cells for regions, cells in sizes if regions > PROGRAM_LIMIT)
     return too_large, [(regions, cells) for regions, cells in sizes if regions <= PROGRAM_LIMIT]
@@ -104,15 +105,15 @@ def _narrowest(structure: Structure, margins: IntArray) -> IntArray:
     return narrow
 
 
-def _is_two_way(block: Block) -> bool:
-    """Whether a block is a two-way table without zeros, whose ranges are known."""
-    return block.system.grid is not None and len(block.system.grid.shape) == 2
+def _in_closed_form(system: System) -> bool:
+    """Whether a block is made of two-way tables without zeros, whose ranges are known."""
+    return system.collapses is not None and all(collapse.full for collapse in system.collapses)
 
 
 def _block_range(block: Block, sums: IntArray, narrow: IntArray, sizes: IntArray, program_limit: int) -> Range | None:
     """The range of the sum of each region of a block."""
-    if block.system.grid is not None and _is_two_way(block):
-        return _two_way(block.system.grid, sums)
+    if _in_closed_form(block.system):
+        return _frechet(block.system.collapses or (), sums)
     if len(sums) > program_limit:
         return None
     try:
@@ -121,13 +122,31 @@ def _block_range(block: Block, sums: IntArray, narrow: IntArray, sizes: IntArray
         return None
 
 
-def _two_way(grid: Grid, sums: IntArray) -> Range:
-    """Fréchet's bounds, which are attained."""
-    table = sums[grid.column]
-    rows, columns = table.sum(axis=1)[:, None], table.sum(axis=0)[None, :]
-    low, high = np.empty_like(sums), np.empty_like(sums)
-    low[grid.column] = np.maximum(0, rows + columns - table.sum())
-    high[grid.column] = np.minimum(rows, columns)
+def _frechet(collapses: Sequence[Collapse], sums: IntArray) -> Range:
+    """Fréchet's bounds, which are attained, for row sums that have ranges themselves.
+
+    Any row sums with the kept totals are those of a table, as each component is full. An entry of row sum m and column
+    sum c, in a component of sum t, lies between max(0, m + c - t) and min(m, c), and both are attained; they do not
+    fall with m, whose ends are attained, too.
+    """
+    tables = [sums]
+    for collapse in collapses:
+        live = collapse.live
+        after = np.zeros(len(collapse.component), dtype=np.int64)
+        np.add.at(after, collapse.row[live], tables[-1][live])
+        tables.append(after)
+    low = high = tables[-1]  # all are determined
+    for collapse, table, after in zip(reversed(collapses), tables[-2::-1], tables[::-1], strict=False):
+        live = collapse.live
+        row, column = collapse.row[live], collapse.column[live]
+        whole = np.zeros(int(collapse.component.max()) + 1, dtype=np.int64)
+        np.add.at(whole, collapse.component, after)
+        columns = np.zeros(int(column.max()) + 1, dtype=np.int64)
+        np.add.at(columns, column, table[live])
+        lowest, highest = table.copy(), table.copy()  # structural zeros are determined
+        lowest[live] = np.maximum(0, low[row] + columns[column] - whole[collapse.component[row]])
+        highest[live] = np.minimum(high[row], columns[column])
+        low, high = lowest, highest
     return low, high
 
 

@@ -95,7 +95,7 @@ def simulated_range(blocks: BlockSamplers, level: float, draws: int) -> MarginRa
 def _simulated_range(blocks: BlockSamplers, level: float, draws: int) -> MarginRange:
     ours = accuracy(blocks, level)
     smallest, largest = ours.margins.copy(), ours.margins.copy()
-    for part in classes_of(blocks):
+    for part in classes_of(blocks, by_region=True):
         law = class_law(blocks, part, level)
         if isinstance(law, EstimatedLaw):
             smallest[part.cells], largest[part.cells] = margin_range(law, level, draws)

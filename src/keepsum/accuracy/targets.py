@@ -16,7 +16,7 @@ from keepsum.errors import InputError, PlanError
 from keepsum.privacy.numbers import shown
 
 STEPS = 900  # numbers of three digits from one power of ten to the next
-SHORTEST_STRIDE = 0.005
+SHORTEST_STRIDE, LONGEST_STRIDE = 0.005, 0.2  # beyond where the answer is expected; then it is not where expected
 ELSEWHERE = (Fraction(1), Fraction(1, 10), Fraction(10), Fraction(1, 100), Fraction(100))
 
 
@@ -101,10 +101,12 @@ class Search:
             margin = self._margin(place)
             return place > known if margin is None else margin <= self.target
 
-        low, high = self._bracket(known, reaches)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if reaches(middle) else (middle, high)
+        low: int | None = None
+        high: int | None = None
+        place, strides = known, self._strides()
+        while low is None or high is None or high - low > 1:
+            low, high = (low, place) if reaches(place) else (place, high)
+            place = self._next(low, high, next(strides))
         if self._margin(high) is None:
             smallest = min(margin for margin in self._margins.values() if margin is not None)
             raise PlanError(
@@ -138,31 +140,41 @@ class Search:
                 return place
         raise self._problems[places[0]]
 
-    def _bracket(self, known: int, reaches: Callable[[int], bool]) -> tuple[int, int]:
-        """A place that does not reach the target, and one that does."""
-        missed: int | None = None
-        reached: int | None = None
-        place, strides = known, self._strides()
-        while True:
-            missed, reached = (missed, place) if reaches(place) else (place, reached)
-            if missed is not None and reached is not None:
-                return missed, reached
-            margin = self._margin(place)
-            if margin is None:
-                raise AssertionError("the known place is on the other side")
-            place = self._beyond(place, margin, next(strides), upwards=reached is None)
-
     def _strides(self) -> Iterator[float]:
-        """How far beyond the expected answer to look; margins near a small target are known to a count only."""
-        stride = max(SHORTEST_STRIDE, 1 / (self.target + 1))
+        """How far beyond the expected answer to look: margins near a small target are less nearly a power."""
+        stride = max(SHORTEST_STRIDE, 0.1 / self.target)
         while True:
             yield stride
             stride *= 2
 
-    def _beyond(self, place: int, margin: int, stride: float, upwards: bool) -> int:
-        """A place a little beyond the one where the target is expected; at least one step on."""
-        losses = ((margin + 0.5) / (self.target + 0.5)) ** (1 / abs(self.power))
-        losses *= 1 + stride if upwards else 1 / (1 + stride)
-        factor = Fraction(losses if self.power < 0 else 1 / losses).limit_denominator(10**15)
-        expected = self._place(self._value(place) * max(factor, Fraction(1, 10**15)))
-        return max(expected, place + 1) if upwards else min(expected, place - 1)
+    def _next(self, low: int | None, high: int | None, stride: float) -> int:
+        """Where to look next: on one side of where the answer is expected, on the other, then halfway between."""
+        least, most = self._expected()
+        below, above = self._place_of_loss(least / (1 + stride)), self._place_of_loss(most * (1 + stride))
+        if low is None or high is None:
+            return max(above, low + 1) if low is not None else min(below, (high or 0) - 1)
+        if stride < LONGEST_STRIDE and low < above < high:
+            return above
+        return below if stride < LONGEST_STRIDE and low < below < high else (low + high) // 2
+
+    def _expected(self) -> tuple[float, float]:
+        """Between which losses the target is expected, if margins are a power of the parameter.
+
+        A margin m is a whole number: without rounding it is from m - 1/2 to m + 1/2, and the one sought target + 1/2.
+        Of the margins that are known, the one that says most is taken: a large one, or one close to the target.
+        """
+        half, power = self.target + 0.5, 1 / abs(self.power)
+        ranges = [
+            (loss * (max(margin - 0.5, 0.1) / half) ** power, loss * ((margin + 0.5) / half) ** power)
+            for loss, margin in ((self._loss_of(place), margin) for place, margin in self._margins.items())
+            if margin is not None
+        ]
+        return min(ranges, key=lambda ends: ends[1] / ends[0])
+
+    def _loss_of(self, place: int) -> float:
+        """The parameter, or its inverse if privacy grows with it."""
+        value = float(self._value(place))
+        return value if self.power < 0 else 1 / value
+
+    def _place_of_loss(self, loss: float) -> int:
+        return self._place(Fraction(loss if self.power < 0 else 1 / loss))

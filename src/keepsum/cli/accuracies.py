@@ -238,6 +238,7 @@ def options_of(family: Family) -> str:
     """
     from keepsum.privacy.gaussian import Gaussian
     from keepsum.privacy.neighbours import TO
+    from keepsum.privacy.profile import RULE
     from keepsum.specs.quoting import listed
 
     member, neighbours = family.member, family.member.neighbours
@@ -245,7 +246,7 @@ def options_of(family: Family) -> str:
     options.append(f"--{family.parameter} {shown(family.value)}")
     if isinstance(member, Gaussian):
         options += [] if member.delta is None else [f"--delta {shown(member.delta)}"]
-        options += [] if member.calibration == "zcdp" else [f"--calibration {member.calibration}"]
+        options += [] if member.calibration == RULE else [f"--calibration {member.calibration}"]
     elif member.norm != "l1":
         options.append(f"--norm {member.norm}")
     options += ["--per-unit"] if neighbours is None and family.parameter != "sigma" else []

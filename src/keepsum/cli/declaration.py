@@ -221,7 +221,7 @@ class Declaration:
         str | None,
         option(
             "--calibration",
-            help="How sigma is computed: zcdp (default), tight, paper.",
+            help="How sigma is computed: lines (default), zcdp, tight, paper.",
             panel=NOISE,
             metavar="NAME",
         ),

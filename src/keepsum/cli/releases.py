@@ -156,7 +156,7 @@ def _sections(ready: Sequence[Ready], details: bool) -> list[tuple[str, list[str
         sections += sections_of(one.prepared, one.nearest_in, one.assessment, details)
     unit = unit_topic(ready[0].prepared.table.records) if len(ready) == 1 else []
     sections = [*unit, *(section for section in sections if section not in unit)]  # whose loss it is comes first
-    return sections + together([(one.job, one.prepared.plan) for one in ready])
+    return sections + together([(one.job, one.prepared.plan) for one in ready], details)
 
 
 def _summed(marginal: Marginal, one: Ready, released: Drawn, call: Call) -> dict[str, Any]:

@@ -17,16 +17,23 @@ EACH = "For one {} they are {}, and together may be more than the sum, where kep
 SUMS = "A table that is a sum over another one costs nothing as a [[marginal]] of it, with larger noise."
 
 
-def together(releases: Sequence[tuple[Job, CompiledPlan]]) -> list[tuple[str, list[str]]]:
+def together(releases: Sequence[tuple[Job, CompiledPlan]], details: bool) -> list[tuple[str, list[str]]]:
     """The section on several releases; none for one release."""
     if len(releases) == 1:
         return []
-    return [("Together", [SAME_PEOPLE.format(len(releases)), _total(releases), SUMS])]
+    return [("Together", [SAME_PEOPLE.format(len(releases)), _total(releases, details), SUMS])]
 
 
-def _total(releases: Sequence[tuple[Job, CompiledPlan]]) -> str:
+def _total(releases: Sequence[tuple[Job, CompiledPlan]], details: bool) -> str:
+    """The loss of one person in all releases, if it is known; else in each, and with details per unit of distance.
+
+    The sum per unit is smaller than one person's loss in a single release may be, so it never stands for that alone.
+    """
     from keepsum.accounting.composition import compose
     from keepsum.accounting.cost import Cost
+    from keepsum.privacy.guarantee import USUAL_DELTA
+    from keepsum.privacy.loss import Loss
+    from keepsum.privacy.profile import smallest_epsilon
     from keepsum.tables.records import subject_of
 
     guarantees = [plan.guarantee for _, plan in releases]
@@ -37,11 +44,15 @@ def _total(releases: Sequence[tuple[Job, CompiledPlan]]) -> str:
     subject = subject_of(releases[0][1].records)
     person = _person(releases, total.norm) if one_table else None
     if person is not None:
-        return TOGETHER.format(len(releases), total.at(person), subject)
+        loss = total.at(person)
+        at_delta = ""
+        if loss.rho is not None and not total.epsilon and not total.error:  # one lattice, fixed before any output
+            at_delta = f", so {Loss(smallest_epsilon(loss.rho, USUAL_DELTA), USUAL_DELTA)}"
+        return TOGETHER.format(len(releases), f"{loss}{at_delta}", subject)
     if any(guarantee.person is None for guarantee in guarantees):
         return total.words
     each = ", ".join(str(plan.stated_loss) for _, plan in releases)
-    return f"{EACH.format(subject, each)} {total.words}"
+    return EACH.format(subject, each) + (f" {total.words}" if details else "")
 
 
 def _person(releases: Sequence[tuple[Job, CompiledPlan]], norm: Norm) -> Distance | None:

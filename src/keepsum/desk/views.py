@@ -181,7 +181,7 @@ def privacy_view(scene: Scene) -> dict[str, Any]:
 
 
 def preview_view(scene: Scene) -> dict[str, Any]:
-    """The plan in words, and the law of the noise."""
+    """The plan in words, and the distribution of the noise."""
     from markupsafe import Markup
 
     from keepsum.releasing.explain import topics

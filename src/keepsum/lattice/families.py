@@ -57,11 +57,35 @@ class Collapse:
     component: IntArray
 
     @property
+    def live(self) -> IntArray:
+        """The entries of the table before that are no structural zeros."""
+        return np.flatnonzero(self.row >= 0)
+
+    @property
+    def sizes(self) -> tuple[IntArray, IntArray, IntArray]:
+        """How many entries, rows and columns each component has."""
+        live = self.live
+        part = self.component[self.row[live]]
+        of_column = np.zeros(int(self.column.max(initial=-1)) + 1, dtype=np.int64)
+        of_column[self.column[live]] = part
+        parts = int(self.component.max(initial=-1)) + 1
+        return (
+            np.bincount(part, minlength=parts),
+            np.bincount(self.component, minlength=parts),
+            np.bincount(of_column, minlength=parts),
+        )
+
+    @property
+    def full(self) -> bool:
+        """Whether each row of a component has an entry in each of its columns."""
+        entries, rows, columns = self.sizes
+        return bool((entries == rows * columns).all())
+
+    @property
     def dimension(self) -> int:
         """The dimension of all tables with these row sums, over all components."""
-        entries = int(np.count_nonzero(self.row >= 0))
-        components = int(self.component.max(initial=-1)) + 1
-        return entries - len(self.component) - int(self.column.max(initial=-1)) - 1 + components
+        entries, rows, columns = self.sizes
+        return int((entries - rows - columns + 1).sum())
 
 
 def collapses_of(matrix: sparse.csr_array) -> tuple[Collapse, ...] | None:
@@ -97,6 +121,28 @@ def collapse_of(table: TwoWay) -> Collapse:
 def dimension_of(collapses: Sequence[Collapse]) -> int:
     """The dimension of the lattice of the first table."""
     return sum(collapse.dimension for collapse in collapses)
+
+
+def on_squares(matrix: sparse.csr_array) -> BoolArray:
+    """Regions through which a vector e_i - e_j - e_k + e_l of the lattice goes; others may be on one that is not found.
+
+    The entries are those of a cycle of four in the graph of one family and all others, as a collapse has it.
+    """
+    width = matrix.shape[1]
+    found = np.zeros(width, dtype=bool)
+    supports = _supports(matrix)
+    families = [] if supports is None else next(_guesses(supports, width), [])
+    sizes = [int(family.max()) for family in families]
+    for k in sorted(range(len(families)), key=sizes.__getitem__):
+        row, rows = _crossed(families[:k] + families[k + 1 :] or [np.zeros(width, dtype=np.int64)])
+        column, columns = _numbered(families[k])
+        part = _components(row, rows, column, columns)[0]
+        label = _on_cycles_of_four(row, column, part[row])
+        if label is not None:
+            found |= (np.bincount(label) > 1)[label]
+        if found.all():
+            break
+    return found
 
 
 # -- families of totals -------------------------------------------------------------------------------

@@ -99,6 +99,8 @@ def _grid_of(classes: list[IntArray]) -> Grid | None:
     """The table whose lines these classes are, if there is one."""
     if len(classes) < 2:
         return None
+    if math.prod(int(np.count_nonzero(labels == labels[0])) for labels in classes) != len(classes[0]):
+        return None  # the rows through a column are as long as the axes
     layers = [_layers([c for b, c in enumerate(classes) if b != a]) for a in range(len(classes))]
     shape = tuple(int(layer.max()) + 1 for layer in layers)
     width = len(classes[0])
@@ -157,7 +159,7 @@ def _classes_by_direction(matrix: sparse.csr_array) -> list[IntArray] | None:
         return None
     of_first = np.diff(matrix.indptr)[columns.indices[: columns.indptr[1]]]
     if math.prod(of_first.tolist()) != matrix.shape[1]:
-        return None  # the rows of a column are as long as the axes
+        return None  # see _grid_of
     rows_of = [columns.indices[a:b].tolist() for a, b in pairwise(columns.indptr)]
     cells_of = [set(matrix.indices[a:b].tolist()) for a, b in pairwise(matrix.indptr)]
     direction = {row: k for k, row in enumerate(rows_of[0])}

@@ -24,6 +24,7 @@ from keepsum.lattice.grids import Grid, recognise
 from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
 from keepsum.lattice.matrix import Row, matrix_rows, rows_matrix
 from keepsum.lattice.regions import identical_columns
+from keepsum.lattice.symmetry import all_alike
 from keepsum.lattice.two_way import TwoWay, two_way_of
 from keepsum.lattice.two_way_totals import recognise_two_way
 
@@ -86,6 +87,11 @@ class System:
         return collapses_of(self.matrix) if self.grid is None else None
 
     @cached_property
+    def all_alike(self) -> bool:
+        """Whether permutations of the regions that keep the lattice take each region to every other one."""
+        return self.grid is not None or (self.collapses is not None and all_alike(self.collapses))
+
+    @cached_property
     def basis(self) -> list[Row]:
         """A basis of the region sums that keep the totals: a closed form for tables, else LLL up to a limit."""
         if self.grid is not None:
@@ -133,6 +139,11 @@ class Structure:
     def rank(self) -> int:
         """The rank of the matrix."""
         return int((self.part == FORCED).sum()) + sum(block.system.rank for block in self.blocks)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the lattice: the number of cells less the rank."""
+        return int(self.sizes.sum()) - self.rank
 
     @property
     def pinned(self) -> IntArray:

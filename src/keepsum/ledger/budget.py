@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keepsum.accounting.conversion import SMALLEST_DELTA, epsilon_of
 from keepsum.accounting.total import Total
 from keepsum.errors import BudgetError, InputError
 from keepsum.privacy.calibration import rounded_up
+from keepsum.privacy.conversion import SMALLEST_DELTA, epsilon_of
 from keepsum.privacy.distance import Distance, epsilon_at
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.numbers import Number, exact, exact_in_range, shown, shown_briefly, three_digits_up

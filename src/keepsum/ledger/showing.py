@@ -78,7 +78,8 @@ def _person(dataset: Dataset, total: Total) -> list[str]:
     for found_for in attributes:
         attribute, counted = found_for.attribute, found_for.counted
         if attribute.any_value is None:
-            lines.append(f"{attribute.axis}: no change is protected, or its distance is not known")
+            known = "not protected; no change of it keeps the totals"
+            lines.append(f"{attribute.axis}: {'not known for these totals' if attribute.unknown else known}")
             continue
         loss = total.at(counted.at, delta) if counted.total is None else counted.total.at(counted.at, delta)
         found = counted.distance

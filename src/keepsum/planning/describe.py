@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from keepsum.planning.groups import Form
+from keepsum.planning.obstacles import Obstacle
 from keepsum.planning.selection.choice import Choice, Method, Reason
 from keepsum.privacy.mechanism import Kind, Mechanism
 from keepsum.privacy.numbers import shown, shown_briefly
@@ -163,6 +164,26 @@ def _limit(end: str | None) -> str:
     """
     number = Fraction(end or 0)
     return f"{number.numerator:,}" if number.denominator == 1 else shown(number)
+
+
+def describe_obstacle(obstacle: Obstacle) -> str:
+    """Which kept margins stand in the way of exact noise, and what to keep instead.
+
+    >>> three = (("county", "sex"), ("county", "age"), ("sex", "age"))
+    >>> print(describe_obstacle(Obstacle(three, (three[:2],), None)))
+    county × sex, county × age and sex × age together stand in the way of exact l1 Laplace noise. Keep county × sex and
+    county × age instead.
+    """
+    sets = [_margins(kept) for kept in obstacle.fewer]
+    if obstacle.joined is not None:
+        sets.append(f"{_margins(obstacle.joined)} (which keeps more)")
+    text = f"{_margins(obstacle.margins)} together stand in the way of exact l1 Laplace noise."
+    return f"{text} Keep {', or '.join(sets)} instead." if sets else text
+
+
+def _margins(margins: Sequence[Sequence[str]]) -> str:
+    *most, last = (" × ".join(names) for names in margins)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def describe_alternatives(kind: Kind) -> str:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from keepsum._arrays import Floats
 from keepsum.lattice.structure import FORCED, FREE, Structure, System
 
 if TYPE_CHECKING:
@@ -117,7 +118,33 @@ def cell_share(structure: Structure, region: int) -> float | None:
     sizes = structure.sizes[block.regions]
     if block.system.grid is not None and sizes.max() == 1:
         return math.prod(1 - 1 / n for n in block.system.grid.shape)
+    place = int(np.flatnonzero(block.regions == region)[0])
+    shares = summed_out_shares(block.system) if (sizes == size).all() else None
+    if shares is not None:
+        return 1 - 1 / size + float(shares[place]) / size
     factor = block_factor(block.system, sizes.tobytes())
     if factor is None:
         return None
-    return 1 - 1 / size + factor.variance(int(np.flatnonzero(block.regions == region)[0])) / size**2
+    return 1 - 1 / size + factor.variance(place) / size**2
+
+
+def summed_out_shares(system: System) -> Floats | None:
+    """The variance of each region of one cell as a fraction of sigma^2, where every component of a collapse is full.
+
+    The diagonal of the projection to the lattice. A vector z with row sums m is a table under both margins in each
+    component, and what is left has the entry m / C in all C places of a row: it has the same row sums and column sums,
+    and is orthogonal to such tables. It projects to the lattice of m, in the units of 1 / C.
+    """
+    if system.collapses is None or not all(collapse.full for collapse in system.collapses):
+        return None
+    shares = np.zeros(len(system.collapses[-1].component))
+    for collapse in reversed(system.collapses):
+        live = collapse.live
+        row = collapse.row[live]
+        part = collapse.component[row]
+        _, rows, columns = collapse.sizes
+        both = (1 - 1 / rows) * (1 - 1 / columns)
+        before = np.zeros(len(collapse.row))
+        before[live] = both[part] + shares[row] / columns[part]
+        shares = before
+    return shares

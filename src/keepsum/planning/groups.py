@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.lattice.families import on_squares
 from keepsum.lattice.grids import Grid
 from keepsum.lattice.measure import Measure
 from keepsum.lattice.shortest import ShortVectors
@@ -137,6 +138,12 @@ def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> Distance:
     if system.two_way is not None:
         # Vectors are sums of cycles with entries +1 and -1, which do not cancel: see ``lattice/cycles.py``.
         return Distance(norm, int(system.two_way.cycles[alone].max()))
+    if system.collapses is not None:
+        # Entries add up to 0, and no two regions are alike: a vector has two entries of either sign, or one of 2.
+        on_square = on_squares(system.matrix)
+        alone = [region for region in alone if not on_square[region]]
+        if not alone:
+            return Distance(norm, 4)
     measure = Measure(norm, fewest_first=False)
     upper, lower = ShortVectors(system.matrix, system.basis, sizes).through(measure, alone)
     longest = int(upper[alone].max())

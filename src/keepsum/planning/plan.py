@@ -34,8 +34,10 @@ from keepsum.planning.focused_blocks import FocusedBlocks, focused_blocks
 from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
+from keepsum.planning.kept_margins import KeptMargins
 from keepsum.planning.lattice_distances import LatticeDistances
 from keepsum.planning.nested import Nested, nested_totals
+from keepsum.planning.obstacles import Obstacle, obstacle_of
 from keepsum.planning.quotient import Quotient
 from keepsum.planning.samplers import BlockSamplers, smallest_change
 from keepsum.planning.selection.choice import Choice
@@ -130,6 +132,15 @@ class CompiledPlan(WithoutCaches):
         """The distances of each attribute, to any value and to some other value; none for cells without names."""
         return self.distances.by_attribute
 
+    @cached_property
+    def obstacle(self) -> Obstacle | None:
+        """The kept margins that stand in the way of exact l1 Laplace noise, where it is not drawn exactly."""
+        overlapping = [block.system for block in self.structure.blocks]
+        if self.mechanism.kind != "laplace-l1" or all(system.collapses is not None for system in overlapping):
+            return None
+        kept = KeptMargins.of(self.invariants) if self.guarantee.sampling != "exact" else None
+        return None if kept is None else obstacle_of(kept)
+
     @property
     def smallest_change(self) -> Distance:
         """The smallest change through a cell that keeps every total, for the unpinned cell where it is largest.
@@ -156,7 +167,7 @@ class CompiledPlan(WithoutCaches):
     @property
     def stated_loss(self) -> Loss:
         """The loss of the mechanism for one person, or at distance 1 where none is stated for a person."""
-        return self.mechanism.loss(self.guarantee.stated)
+        return Guarantee(self.mechanism, self.person, "exact").stated_loss  # chooses no sampler
 
     @property
     def guarantee(self) -> Guarantee:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from keepsum._arguments import check_choice
 from keepsum.errors import InputError
-from keepsum.privacy.calibration import LatticeShape, floor, of_rho, paper, rho_of, tight, zcdp
+from keepsum.privacy import profile
+from keepsum.privacy.calibration import LatticeShape, floor, of_rho, paper, tight, zcdp
 from keepsum.privacy.distance import Distance, Norm, delta_at, delta_per_unit, epsilon_at, epsilon_per_unit
 from keepsum.privacy.focus import Focus, Level, arguments_of, focus_by_key, focus_in, levels_of
 from keepsum.privacy.loss import Loss
-from keepsum.privacy.mechanism import Kind, MechanismFacts
+from keepsum.privacy.mechanism import Calibrated, Kind, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours, needs_distance
 from keepsum.privacy.numbers import Number, exact, exact_in_range, shown, shown_briefly
 
-CALIBRATIONS = ("zcdp", "tight", "paper")
+CALIBRATIONS = (profile.RULE, "zcdp", "tight", "paper")
+TOO_WIDE = Fraction(1, 50)  # relative: noise by lines that is so much wider than it must be was not calibrated
 VOLUME_TOLERANCE = Fraction(1, 10**9)  # relative: another machine may round volumes differently
 
 
@@ -30,15 +32,17 @@ class Gaussian:
     Parameters
     ----------
     epsilon, delta
-        Approximate differential privacy of one person, for a change of any one attribute.
+        Approximate differential privacy of one person, for a change of any one attribute: sigma is the smallest that
+        the lines of any lattice need at the farthest such change (``docs/gaussian.md``).
     rho
         The same in zero-concentrated differential privacy (zCDP).
     sigma
         The width of the noise itself. Give exactly one of the three: epsilon and delta, rho, or sigma.
     calibration
-        How sigma follows from epsilon and delta per unit of distance: ``"zcdp"``, (2 ln(1/delta) + eps)/eps^2 for
-        sigma^2 on any lattice; ``"tight"``, a little less where the lattice has no short vectors; ``"paper"``, with the
-        paper's factor that grows with the dimension.
+        How sigma follows from epsilon and delta. ``"lines"``, the default, is within 1% of the smallest that works.
+        Earlier rules are for a loss per unit of distance: ``"zcdp"``, (2 ln(1/delta) + eps)/eps^2 for sigma^2 on any
+        lattice; ``"tight"``, a little less where the lattice has no short vectors; ``"paper"``, with the paper's factor
+        that grows with the dimension.
     attributes, to
         To protect less, as in :class:`Laplace`.
     focus, cell_share
@@ -71,6 +75,7 @@ class Gaussian:
     neighbours: Neighbours | None  # None if the loss is per unit of distance, or sigma is given
     focus: tuple[Level, ...]  # with shares of rho, or with rhos if that is per unit of distance
     cell_share: Fraction | None  # that of cells, where there is a focus with shares
+    calibrated: Calibrated | None  # what the noise of a plan was calibrated to
 
     def __init__(
         self,
@@ -79,7 +84,7 @@ class Gaussian:
         *,
         rho: Number | None = None,
         sigma: Number | None = None,
-        calibration: str = "zcdp",
+        calibration: str = profile.RULE,
         attributes: Iterable[str] | None = None,
         to: str = "any value",
         focus: Focus | None = None,
@@ -103,7 +108,7 @@ class Gaussian:
         delta: Number | None = None,
         *,
         rho: Number | None = None,
-        calibration: str = "zcdp",
+        calibration: str = profile.RULE,
         focus: Focus | None = None,
     ) -> Gaussian:
         """Noise by its loss per unit of l2 distance, as in the paper: give epsilon and delta, or rho.
@@ -123,7 +128,7 @@ class Gaussian:
         --------
         >>> import keepsum as ks
         >>> float(ks.Gaussian.per_unit(epsilon=0.5, delta="1e-6").sigma)
-        10.6077370096
+        8.06437
         >>> ks.Gaussian.per_unit(rho="1/2").sigma
         Fraction(1, 1)
         >>> ks.Gaussian.per_unit(rho=0.3, focus={"county": 0.1})
@@ -162,9 +167,12 @@ class Gaussian:
             raise InputError(f"Delta must be below 1 and at least 1e-300, got {shown(self.delta)}.")
         if focus and self.sigma is not None:
             raise InputError("Argument focus= must be given with a loss, rho or epsilon and delta, got sigma.")
-        if focus and calibration != "zcdp":
-            raise InputError(f"Calibration must be 'zcdp' where there is a focus, got {calibration!r}. Leave it out.")
+        if focus and calibration != profile.RULE:
+            raise InputError(
+                f"Calibration must be {profile.RULE!r} where there is a focus, got {calibration!r}. Leave it out."
+            )
         object.__setattr__(self, "calibration", calibration)
+        object.__setattr__(self, "calibrated", None)
         object.__setattr__(self, "neighbours", neighbours)
         object.__setattr__(self, "focus", focus)
         object.__setattr__(self, "cell_share", cell_share)
@@ -175,9 +183,11 @@ class Gaussian:
         """Sigma where no lattice is needed for it."""
         if self.rho is not None:
             return of_rho(self.rho)
-        if self.epsilon is not None and self.delta is not None and self.calibration == "zcdp":
-            return zcdp(self.epsilon, self.delta)
-        return None
+        if self.epsilon is None or self.delta is None:
+            return None
+        if self.calibration == profile.RULE:
+            return profile.per_unit_sigma(self.epsilon, self.delta)
+        return zcdp(self.epsilon, self.delta) if self.calibration == "zcdp" else None
 
     @property
     def norm(self) -> Norm:
@@ -197,19 +207,22 @@ class Gaussian:
         if self.neighbours is not None:
             if distance is None:
                 raise InputError(needs_distance(self))
+            if self.epsilon is not None and self.calibration == profile.RULE:
+                return self._for_person(self.epsilon, self.delta or Fraction(0), distance)
             return self._per_unit(distance).resolve(None, lattice)
         if self.focus:
-            return self._focused(Fraction(1))
+            return replace(self._focused(Fraction(1)), calibrated=self.calibrated)
         sigma = self.sigma if self.sigma is not None else self._sigma_for(lattice)
-        return GaussianMechanism(sigma, self.epsilon, self.delta, self.rho, self.calibration)
+        return GaussianMechanism(sigma, self.epsilon, self.delta, self.rho, self.calibration, (), self.calibrated)
 
-    def _whole_rho(self) -> Fraction:
-        """The rho of cells and totals together, that epsilon and delta stand for if they are given."""
-        if self.epsilon is not None and self.delta is not None:
-            return rho_of(self.epsilon, self.delta)
-        if self.rho is None:
-            raise AssertionError("a focus has a rho")
-        return self.rho
+    def _for_person(self, epsilon: Fraction, delta: Fraction, distance: Distance) -> GaussianMechanism:
+        """The mechanism that is (epsilon, delta)-private at the farthest change of one person, by the lines."""
+        calibrated = Calibrated(epsilon, delta, distance.length, None, distance.exact)
+        if not self.focus:
+            sigma = profile.smallest_sigma(epsilon, delta, distance.length)
+            return GaussianMechanism(sigma, calibrated=calibrated)
+        found = self._focused(profile.largest_rho(epsilon, delta) / distance.weighed(self.weights))
+        return replace(found, calibrated=replace(calibrated, length=None, rho=found.rho_at(distance)))
 
     def _focused(self, unit: Fraction) -> GaussianMechanism:
         """The mechanism whose rhos are the weights times this unit, rounded down if they follow from epsilon."""
@@ -236,8 +249,8 @@ class Gaussian:
 
     def _per_unit(self, distance: Distance) -> Gaussian:
         """At distance r, delta grows by (e^(eps r) - 1)/(e^eps - 1) and rho by r^2; rounded to the safe side."""
-        if self.focus:
-            return self._focused(self._whole_rho() / distance.weighed(self.weights)).request()
+        if self.rho is not None and self.focus:
+            return self._focused(self.rho / distance.weighed(self.weights)).request()
         if self.epsilon is None or self.delta is None:
             return Gaussian.per_unit(rho=None if self.rho is None else self.rho / distance.length)
         epsilon = epsilon_per_unit(self.epsilon, distance)
@@ -281,18 +294,21 @@ class GaussianMechanism:
     rho
         The zCDP loss at distance 1, if requested; else None.
     calibration
-        How sigma follows from epsilon and delta.
+        How sigma follows from epsilon and delta per unit of distance.
     focus
         Totals with a rho of their own, which takes that rho times the square of each off the exponent; sigma and rho
         are then those of cells.
+    calibrated
+        The epsilon and delta of one person that sigma, or the rhos of a focus, were calibrated to.
     """
 
     sigma: Fraction
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     rho: Fraction | None = None
-    calibration: str = "zcdp"
+    calibration: str = profile.RULE
     focus: tuple[Level, ...] = ()
+    calibrated: Calibrated | None = None
 
     @property
     def kind(self) -> Kind:
@@ -315,13 +331,29 @@ class GaussianMechanism:
         cells = self.rho if self.rho is not None else 1 / (2 * self.sigma**2)
         return cells + sum(level.weight for level in self.focus)
 
+    @property
+    def unit_loss(self) -> Loss:
+        """The privacy loss per unit of distance: in rho, where epsilon and delta are those of one person."""
+        if self.calibrated is not None:
+            return Loss(rho=self.unit_rho)
+        return self.loss(Distance("l2", 1))
+
     def loss(self, distance: Distance) -> Loss:
-        """The privacy loss at a distance."""
+        """The privacy loss at a distance; at the delta of one person, where sigma was calibrated to that."""
         if self.epsilon is not None and self.delta is not None:
             return Loss(epsilon_at(self.epsilon, distance), delta_at(self.epsilon, self.delta, distance))
+        rho, goal = self.rho_at(distance), self.calibrated
+        if goal is None:
+            return Loss(rho=rho)
+        if distance.length == goal.length or rho == goal.rho:
+            return Loss(goal.epsilon, goal.delta)
+        return Loss(profile.smallest_epsilon(rho, goal.delta), goal.delta)
+
+    def rho_at(self, distance: Distance) -> Fraction:
+        """The zCDP loss at a distance."""
         if self.focus and self.rho is not None:
-            return Loss(rho=distance.weighed((self.rho, *(level.weight for level in self.focus))))
-        return Loss(rho=self.unit_rho * distance.length)
+            return distance.weighed((self.rho, *(level.weight for level in self.focus)))
+        return self.unit_rho * distance.length
 
     def law(self) -> str:
         """The weight of a noise vector z, in symbols."""
@@ -340,7 +372,8 @@ class GaussianMechanism:
             )
         if self.rho is not None:
             return f"rho {shown(self.rho)} (zCDP) at l2 distance 1, growing with the square of the distance"
-        return f"sigma {shown(self.sigma)}: rho {shown_briefly(self.unit_rho)} (zCDP) at l2 distance 1"
+        growth = "" if self.calibrated is None else ", growing with the square of the distance"
+        return f"sigma {shown(self.sigma)}: rho {shown_briefly(self.unit_rho)} (zCDP) at l2 distance 1{growth}"
 
     def facts(self) -> MechanismFacts:
         """The mechanism as a certificate states it."""
@@ -348,12 +381,15 @@ class GaussianMechanism:
         parameters = {name: str(number) for name, number in numbers.items() if number is not None}
         if self.epsilon is not None:
             parameters["calibration"] = self.calibration
-        return MechanismFacts("gaussian", "l2", parameters, self.focus)
+            if self.calibration == profile.RULE:
+                parameters["version"] = f"{profile.VERSION}"
+        return MechanismFacts("gaussian", "l2", parameters, self.focus, self.calibrated)
 
     @classmethod
     def from_facts(cls, facts: MechanismFacts) -> GaussianMechanism:
         """The mechanism that a certificate states, with the sigma that it states."""
-        given = {name: value for name, value in facts.parameters.items() if name != "calibration"}
+        rules = {"calibration", "version"}
+        given = {name: value for name, value in facts.parameters.items() if name not in rules}
         if facts.norm != "l2" or set(given) not in ({"epsilon", "delta", "sigma"}, {"rho", "sigma"}, {"sigma"}):
             raise InputError(
                 "A Gaussian mechanism in a certificate must have a sigma and the parameters it follows from."
@@ -361,42 +397,94 @@ class GaussianMechanism:
         sigma = exact_in_range(given["sigma"], "Sigma")
         if facts.focus and set(given) != {"rho", "sigma"}:
             raise InputError("A Gaussian mechanism with a focus in a certificate must have a sigma and a rho.")
+        _check_rule(facts, set(given))
         if len(given) == 1:
-            return Gaussian(sigma=sigma).resolve()
-        request = Gaussian.per_unit(
-            given.get("epsilon"),
-            given.get("delta"),
-            rho=given.get("rho"),
-            calibration=facts.parameters.get("calibration", "zcdp"),
-            focus=focus_in(facts.focus),
-        )
-        return cls(sigma, request.epsilon, request.delta, request.rho, request.calibration, request.focus)
+            return cls(sigma, calibrated=facts.calibrated)
+        focus = levels_of(focus_in(facts.focus), "focus=")
+        request = _stated(given | {"sigma": None}, facts.parameters.get("calibration", profile.RULE), focus, sigma)
+        rule, goal = request.calibration, facts.calibrated
+        return cls(sigma, request.epsilon, request.delta, request.rho, rule, request.focus, goal)
 
     def request(self) -> Gaussian:
-        """The request for it, per unit of distance; a plan may resolve it to another sigma."""
+        """The request for it, per unit of distance; a plan may resolve it to another sigma, unless it is by lines."""
         if self.epsilon is None and self.rho is None:
-            return Gaussian(sigma=self.sigma)
-        focus = focus_by_key(self.focus) or None
-        return Gaussian.per_unit(self.epsilon, self.delta, rho=self.rho, calibration=self.calibration, focus=focus)
+            request = Gaussian(sigma=self.sigma)
+        else:
+            given = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "sigma": None}
+            request = _stated(given, self.calibration, self.focus, self.sigma)
+        object.__setattr__(request, "calibrated", self.calibrated)
+        return request
 
     def agrees(self, stated: object) -> bool:
         """Whether a certificate may state that mechanism where this one is recomputed.
 
+        That by lines is right if the stated width is enough, and one less by 2% is not: no width is looked for.
         The calibration ``"tight"`` rests on a lower bound on the shortest vectors, which may be weaker in another
         version, but is at least 1; ``"paper"`` on a volume in floating-point arithmetic.
         """
-        if self == stated or not isinstance(stated, GaussianMechanism):
-            return self == stated
+        if not isinstance(stated, GaussianMechanism):
+            return False
+        if self == stated:
+            return self._is_proved()
         if self.calibration == "zcdp" or self.epsilon is None or self.delta is None:
             return False
         largest = self.sigma if self.calibration == "paper" else tight(self.epsilon, self.delta, 1)
+        if self.calibration == profile.RULE:
+            return False
         in_range = self.sigma * (1 - VOLUME_TOLERANCE) <= stated.sigma <= largest * (1 + VOLUME_TOLERANCE)
         return in_range and replace(stated, sigma=self.sigma) == self
+
+    def _is_proved(self) -> bool:
+        """Whether the width is enough for what it was calibrated to, where that is by lines, and hardly more."""
+        less = 1 - TOO_WIDE
+        if self.epsilon is not None and self.delta is not None:
+            if self.calibration != profile.RULE or not self._holds_per_unit(self.sigma):
+                return self.calibration != profile.RULE
+            return not self._holds_per_unit(self.sigma * less)
+        goal = self.calibrated
+        if goal is None:
+            return True
+        rho = goal.rho if goal.length is None else goal.length / (2 * self.sigma**2)
+        if rho is None or not profile.holds(goal.epsilon, goal.delta, rho):
+            return False
+        return not profile.holds(goal.epsilon, goal.delta, rho / less**2)
+
+    def _holds_per_unit(self, sigma: Fraction) -> bool:
+        if self.epsilon is None or self.delta is None:
+            raise AssertionError("there is an epsilon per unit of distance")
+        return profile.holds_per_unit(self.epsilon, self.delta, sigma)
 
     def __repr__(self) -> str:
         focus = f", focus={arguments_of(self.focus)}" if self.focus else ""
         arguments = _arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)
         return f"Gaussian{_per_unit(self.epsilon, self.rho)}({arguments}{focus})"
+
+
+def _stated(given: Mapping[str, Any], calibration: str, focus: tuple[Level, ...], sigma: Fraction) -> Gaussian:
+    """The request, per unit of distance, of noise whose sigma is known if it is by lines."""
+    request = object.__new__(Gaussian)
+    if given.get("epsilon") is None or calibration != profile.RULE:
+        request._fill({"epsilon": None, "delta": None, "rho": None, **given}, calibration, None, focus, None)
+    else:
+        request._fill({**given, "rho": None}, calibration, Neighbours(), focus, None)  # solves for nothing
+        object.__setattr__(request, "neighbours", None)
+        object.__setattr__(request, "sigma", sigma)
+    return request
+
+
+def _check_rule(facts: MechanismFacts, given: set[str]) -> None:
+    """Refuse a rule, or a version of it, that this version does not know."""
+    goal, rule, version = facts.calibrated, facts.parameters.get("calibration"), facts.parameters.get("version")
+    if goal is None:
+        if (version is not None) != (rule == profile.RULE) or version not in (None, f"{profile.VERSION}"):
+            raise InputError("Calibration in a certificate must have a version that this version of Keepsum knows.")
+        return
+    if "epsilon" in given or (goal.length is None) == (goal.rho is None) or (goal.rho is not None) != bool(facts.focus):
+        raise InputError(
+            "Noise calibrated for one person in a certificate must have a squared length, or a rho with a focus."
+        )
+    if not 0 < goal.epsilon <= profile.LARGEST_EPSILON or not 0 < goal.delta < 1:
+        raise InputError("Noise calibrated for one person in a certificate must have an epsilon and a delta in range.")
 
 
 def _per_unit(epsilon: Fraction | None, rho: Fraction | None) -> str:
@@ -412,6 +500,6 @@ def _arguments(
     if not any(given.values()):
         given["sigma"] = sigma
     parts = [f"{name}={shown(value)}" for name, value in given.items() if value is not None]
-    if epsilon is not None and calibration != "zcdp":
+    if epsilon is not None and calibration != profile.RULE:
         parts.append(f"calibration={calibration!r}")
     return ", ".join(parts)

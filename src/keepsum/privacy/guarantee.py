@@ -18,8 +18,10 @@ from keepsum.privacy.distance import Distance
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.numbers import three_digits_up
+from keepsum.privacy.profile import smallest_epsilon
 from keepsum.tables.records import Subject
 
+USUAL_DELTA = Fraction(1, 10**6)  # at which an epsilon is stated where the loss is a rho
 Exactness: TypeAlias = Literal["exact", "rounded", "estimated", "no sampler"]
 
 
@@ -84,7 +86,7 @@ class Guarantee:
     @property
     def unit_delta(self) -> Fraction:
         """Delta per unit of distance, including that of sampling."""
-        return self._delta(self._unit_distance)
+        return self._delta(self._unit)
 
     @property
     def unit_rho(self) -> Fraction | None:
@@ -92,9 +94,17 @@ class Guarantee:
         return self._unit.rho
 
     @property
-    def stated(self) -> Distance:
-        """The distance at which the loss is stated: that of one person, or 1 where it is not."""
-        return self._unit_distance if self.person is None else self.person
+    def stated_loss(self) -> Loss:
+        """The loss of the mechanism for one person, or per unit of distance where none is stated for a person."""
+        return self._unit if self.person is None else self.mechanism.loss(self.person)
+
+    @property
+    def usual_loss(self) -> Loss:
+        """The stated loss as epsilon and delta, with what sampling adds; from a rho that at delta 1e-6."""
+        loss = self.stated_loss
+        if loss.rho is not None:
+            loss = Loss(smallest_epsilon(loss.rho, USUAL_DELTA), USUAL_DELTA)
+        return Loss(loss.epsilon, self._delta(loss) or None)
 
     @property
     def person_loss(self) -> Loss | None:
@@ -109,7 +119,7 @@ class Guarantee:
     @property
     def person_delta(self) -> Fraction | None:
         """Per-person delta, including that of sampling, rounded up; None where no per-person loss is stated."""
-        return None if self.person is None else self._delta(self.person)
+        return None if self.person_loss is None else self._delta(self.person_loss)
 
     @property
     def person_rho(self) -> Fraction | None:
@@ -119,42 +129,40 @@ class Guarantee:
     @property
     def stated_delta(self) -> Fraction:
         """Delta at the distance at which the loss is stated, including that of sampling, rounded up."""
-        return self._delta(self.stated)
+        return self._delta(self.stated_loss)
 
     def sampling_delta(self, distance: Distance | None = None) -> Fraction:
-        """What sampling adds to delta at a distance, by default 1: the proved bound, or the confidence limit."""
-        if self.error is None:
-            return Fraction(0)
-        return self._added(self.error.distance, self._unit_distance if distance is None else distance)
+        """What sampling adds to delta at a distance, by default per unit: the proved bound, or the confidence limit."""
+        return self._sampling(self._unit if distance is None else self.mechanism.loss(distance))
 
-    def _delta(self, distance: Distance) -> Fraction:
-        return min(Fraction(1), (self.mechanism.loss(distance).delta or Fraction(0)) + self.sampling_delta(distance))
+    def _delta(self, loss: Loss) -> Fraction:
+        return min(Fraction(1), (loss.delta or Fraction(0)) + self._sampling(loss))
 
-    @property
-    def _unit_distance(self) -> Distance:
-        return Distance(self.mechanism.norm, 1)
+    def _sampling(self, loss: Loss) -> Fraction:
+        return Fraction(0) if self.error is None else added_delta(self.error.distance, loss)
 
     @property
     def _unit(self) -> Loss:
-        return self.mechanism.loss(self._unit_distance)
+        return self.mechanism.unit_loss
 
     # -- sentences ----------------------------------------------------------------------------------------
 
     @property
     def words(self) -> str:
         """The guarantee per unit of distance."""
-        return self.mechanism.statement() + self._addition(self._unit_distance)
+        return self.mechanism.statement() + self._addition(self._unit)
 
     @property
     def person_words(self) -> str:
         """The guarantee for one person, or per unit of distance where none is stated for a person."""
         if self.person is None:
-            return f"{self.at(self._unit_distance)} per unit of distance"
+            return f"{self._unit}{self._addition(self._unit)} per unit of distance"
         return f"per-{self.subject} {self.at(self.person)}"
 
     def at(self, distance: Distance) -> str:
         """The guarantee at a distance."""
-        return str(self.mechanism.loss(distance)) + self._addition(distance)
+        loss = self.mechanism.loss(distance)
+        return f"{loss}{self._addition(loss)}"
 
     @property
     def sampling_words(self) -> str:
@@ -182,38 +190,31 @@ class Guarantee:
 
     def sampling_addition(self, distance: Distance) -> str:
         """What sampling adds to the loss at a distance, as a phrase to follow it; empty if nothing."""
-        return self._addition(distance)
+        return self._addition(self.mechanism.loss(distance))
 
-    def _addition(self, distance: Distance) -> str:
+    def _addition(self, loss: Loss) -> str:
         if self.error is None:
             return ""
-        if self.mechanism.epsilon is None:
+        if loss.epsilon is None:
             return f", up to total variation {three_digits_up(self.error.distance)} from sampling"
-        observed = self._added(self.error.distance, distance)
+        observed = added_delta(self.error.distance, loss)
         addition = f", plus delta {_shown(observed)} from sampling"
         if self.error.extrapolated is None:
             return addition
-        extrapolated = self._added(self.error.extrapolated, distance)
+        extrapolated = added_delta(self.error.extrapolated, loss)
         limit = f"{percent(self.error.confidence or 0)} confidence limit"
         return f"{addition} ({limit}; {_shown(extrapolated)} extrapolated)"
-
-    def _added(self, total_variation: float, distance: Distance) -> Fraction:
-        """What a total variation adds to delta at a distance."""
-        loss = self.mechanism.loss(distance).epsilon
-        if self.mechanism.focus and self.mechanism.epsilon is not None and loss is not None:
-            return added_delta(total_variation, self.mechanism, float(loss / self.mechanism.epsilon))
-        return added_delta(total_variation, self.mechanism, float(distance.value))
 
     def __str__(self) -> str:
         person = f"per-{self.subject} loss not stated" if self.person is None else self.person_words
         return f"{person}; {self.words}; {self.sampling}"
 
 
-def added_delta(total_variation: float, mechanism: Mechanism, distance: float) -> Fraction:
-    """(1 + e^(eps r)) times the total variation, rounded up to three digits; just that if there is no epsilon."""
-    if mechanism.epsilon is None or total_variation == 0:
+def added_delta(total_variation: float, loss: Loss) -> Fraction:
+    """(1 + e^epsilon) times the total variation, rounded up to three digits; just that if there is no epsilon."""
+    if loss.epsilon is None or total_variation == 0:
         return Fraction(three_digits_up(total_variation))
-    exponent = float(mechanism.epsilon) * distance
+    exponent = float(loss.epsilon)
     factor = math.inf if exponent > 700 else 1 + math.exp(exponent)
     value = total_variation * factor * (1 + 1e-12)
     return Fraction(1) if value >= 1 else Fraction(three_digits_up(value))

@@ -182,6 +182,16 @@ class LaplaceMechanism:
         return self.cell_epsilon + sum(level.weight for level in self.focus)
 
     @property
+    def calibrated(self) -> None:
+        """Epsilon is proportional to the distance, so there is nothing to calibrate."""
+        return
+
+    @property
+    def unit_loss(self) -> Loss:
+        """The privacy loss per unit of distance."""
+        return Loss(self.epsilon)
+
+    @property
     def kind(self) -> Kind:
         """Which samplers and which closed-form law apply."""
         return "laplace-l1" if self.norm == "l1" else "laplace-l2"

@@ -21,16 +21,42 @@ Kind: TypeAlias = Literal["laplace-l1", "laplace-l2", "gaussian"]
 
 
 @dataclass(frozen=True)
+class Calibrated:
+    """What Gaussian noise was calibrated to: the (epsilon, delta) of one person, at the farthest change of them.
+
+    Attributes
+    ----------
+    epsilon, delta
+        The guarantee at that change.
+    length, rho
+        Its squared length; with a focus, its zCDP loss instead.
+    exact
+        Whether some tables are so far apart; if not, none are farther.
+    rule, version
+        How the width follows from them: see ``privacy/profile.py``.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    length: int | None
+    rho: Fraction | None
+    exact: bool
+    rule: Literal["lines"] = "lines"
+    version: Literal[1] = 1
+
+
+@dataclass(frozen=True)
 class MechanismFacts:
     """A mechanism as a certificate holds it: its name, its norm, and its exact parameters as text.
 
-    ``focus`` are totals with an epsilon, or a rho, of their own.
+    ``focus`` are totals with an epsilon, or a rho, of their own; ``calibrated`` what the noise was calibrated to.
     """
 
     name: str
     norm: Norm
     parameters: Mapping[str, str]
     focus: tuple[Level, ...] = ()
+    calibrated: Calibrated | None = None
 
 
 class Mechanism(Protocol):
@@ -55,6 +81,14 @@ class Mechanism(Protocol):
     @property
     def scale(self) -> Fraction:
         """The width of the noise: 1/epsilon of exp(-epsilon |z|), or sigma of exp(-|z|^2 / 2 sigma^2)."""
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """What the noise was calibrated to, if that was the loss of one person by the lines of the lattice."""
+
+    @property
+    def unit_loss(self) -> Loss:
+        """The privacy loss per unit of distance, as it grows with the distance."""
 
     def loss(self, distance: Distance) -> Loss:
         """The privacy loss at a distance."""

@@ -23,8 +23,10 @@ from keepsum.planning.groups import BlockGroup, Form
 from keepsum.planning.lattice_distances import LatticeDistances
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import STRONG, Distance, Norm, farthest
+from keepsum.privacy.gaussian import GaussianMechanism
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.numbers import three_digits_up
+from keepsum.privacy.profile import holds
 from keepsum.releasing.codec import mechanism_record, order_is_as_recorded, planned_again, stated_mechanism
 from keepsum.releasing.facts import ReleaseFacts
 from keepsum.releasing.guarantee_facts import (
@@ -46,6 +48,7 @@ from keepsum.tables.released import ReleasedTable
 FLOAT_TOLERANCE = 1e-9  # relative: another machine may round sums and logarithms differently
 LOSS_TOLERANCE = Fraction(1, 10**11)  # relative, for losses, which are computed to twelve digits
 ROUNDED_UP = 1 + Fraction(1, 10**9)  # by which a loss may be rounded up
+LOOKED_FOR = Fraction(1, 10**4)  # relative, for an epsilon that is looked for at a delta
 FLOATS_ERR = 2.0**-53  # at least, in total variation
 MOST_PROPOSALS = 10**11  # of a step of a chain: more would take longer than any draw that is offered
 
@@ -101,6 +104,7 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
     drawn, record = stated_mechanism(facts.mechanism), facts.guarantee
     agrees = {
         "the mechanism": plan.mechanism.agrees(drawn) and facts.mechanism == mechanism_record(drawn),
+        "what the noise was calibrated to": _calibration_follows(drawn, plan),
         "the number of cells": facts.table.cells == kept.size,
         "the order of categories": kept.domain is not None and order_is_as_recorded(facts.domain, kept.domain),
         "the records": _records_are_plausible(facts),
@@ -160,9 +164,27 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
     return person.distance == distance_record(farthest(distances, plan.blocks.weights))
 
 
+def _calibration_follows(drawn: Mechanism, plan: CompiledPlan) -> bool:
+    """Whether noise was calibrated to the farthest change that the request covers, or to a bound on it.
+
+    Noise of another plan, which was used again, was calibrated to a change of that plan; what one person loses here
+    is computed from it.
+    """
+    goal, distance = drawn.calibrated, plan.asked_distance
+    if goal is None or plan.neighbours is None or distance is None or not isinstance(drawn, GaussianMechanism):
+        return True
+    length: Fraction | int = distance.length
+    stated: Fraction | int | None = goal.length
+    if stated is None:
+        length, stated = drawn.rho_at(distance), goal.rho
+    if stated is None:
+        return False
+    return stated == length if goal.exact == distance.exact else distance.exact and stated > length
+
+
 def _may_be_asked(plan: CompiledPlan) -> bool:
     """Whether a loss per person, or per record, can have been requested: not for a given sigma."""
-    return plan.mechanism.facts().parameters.keys() != {"sigma"}
+    return plan.mechanism.calibrated is not None or plan.mechanism.facts().parameters.keys() != {"sigma"}
 
 
 def _within_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
@@ -243,9 +265,22 @@ def _loss_follows(person: PersonRecord, drawn: Mechanism) -> bool:
     distance = Distance(
         drawn.norm, max(1, stated_distance.length), stated_distance.exact, tuple(stated_distance.focused)
     )
+    if isinstance(drawn, GaussianMechanism) and drawn.calibrated is not None:
+        return _epsilon_follows(person, drawn, distance)
     loss = drawn.loss(distance)
     stated = (person.epsilon, loss.epsilon), (person.delta, loss.delta), (person.rho, loss.rho)
     return all(_rounded_up(text, number) for text, number in stated)
+
+
+def _epsilon_follows(person: PersonRecord, drawn: GaussianMechanism, distance: Distance) -> bool:
+    """Whether an epsilon that was looked for at a delta is enough, and hardly more than is found here."""
+    loss = drawn.loss(distance)
+    if person.epsilon is None or loss.epsilon is None or loss.delta is None or person.rho is not None:
+        return False
+    epsilon = Fraction(person.epsilon)
+    if epsilon > loss.epsilon * (1 + LOOKED_FOR) or not _rounded_up(person.delta, loss.delta):
+        return False
+    return epsilon >= loss.epsilon or holds(epsilon, loss.delta, drawn.rho_at(distance))
 
 
 def _rounded_up(stated: str | None, loss: Fraction | None) -> bool:

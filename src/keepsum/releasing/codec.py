@@ -19,7 +19,7 @@ from keepsum.planning.plan import CompiledPlan, compile_plan
 from keepsum.privacy import mechanism_of
 from keepsum.privacy.distance import Norm
 from keepsum.privacy.focus import Level, Subsets
-from keepsum.privacy.mechanism import Mechanism, MechanismFacts
+from keepsum.privacy.mechanism import Calibrated, Mechanism, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import exact
 from keepsum.releasing.canonical import LARGEST_INTEGER
@@ -40,7 +40,7 @@ from keepsum.releasing.facts import (
     SubsetsRecord,
     WeightedRecord,
 )
-from keepsum.releasing.guarantee_facts import FocusedSubsets, FocusRecord, MechanismRecord
+from keepsum.releasing.guarantee_facts import CalibratedRecord, FocusedSubsets, FocusRecord, MechanismRecord
 from keepsum.releasing.record_types import WholeNumber
 from keepsum.releasing.records import convergence_of
 from keepsum.tables.axes import make_axes
@@ -335,13 +335,36 @@ def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
     """A mechanism per unit of distance."""
     facts = mechanism.facts()
     focus = [_focus_record(level, facts.norm) for level in facts.focus]
-    return MechanismRecord(name=facts.name, norm=facts.norm, parameters=dict(facts.parameters), focus=focus)
+    parameters, calibrated = dict(facts.parameters), _calibrated_record(facts.calibrated)
+    return MechanismRecord(name=facts.name, norm=facts.norm, parameters=parameters, focus=focus, calibrated=calibrated)
 
 
 def stated_mechanism(record: MechanismRecord) -> Mechanism:
     """The mechanism that a certificate states, with the sigma of the draw."""
     focus = tuple(stated_level(level, record.norm) for level in record.focus)
-    return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters, focus))
+    calibrated = None if record.calibrated is None else _calibrated_of(record.calibrated)
+    return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters, focus, calibrated))
+
+
+def _calibrated_record(goal: Calibrated | None) -> CalibratedRecord | None:
+    if goal is None:
+        return None
+    return CalibratedRecord(
+        epsilon=str(goal.epsilon),
+        delta=str(goal.delta),
+        length=goal.length,
+        rho=None if goal.rho is None else str(goal.rho),
+        exact=goal.exact,
+        rule=goal.rule,
+        version=goal.version,
+    )
+
+
+def _calibrated_of(record: CalibratedRecord) -> Calibrated:
+    """What noise was calibrated to, as it is stated."""
+    epsilon, delta = exact(record.epsilon, "Epsilon"), exact(record.delta, "Delta")
+    rho = None if record.rho is None else exact(record.rho, "Rho")
+    return Calibrated(epsilon, delta, record.length, rho, record.exact, record.rule, record.version)
 
 
 def _focus_record(level: Level, norm: Norm) -> FocusRecord:

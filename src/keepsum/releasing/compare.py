@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from keepsum.accuracy.deviation import Deviation, cell_deviation
 from keepsum.errors import InputError, PlanError
+from keepsum.planning.describe import describe_obstacle
 from keepsum.planning.plan import CompiledPlan, compile_plan
 from keepsum.privacy import Gaussian, Laplace
 from keepsum.privacy.mechanism import Kind, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
+from keepsum.privacy.profile import smallest_epsilon
 from keepsum.releasing.statements import per_unit
 from keepsum.tables.invariants import Margin
 
@@ -87,7 +88,14 @@ def _two_margins(plan: CompiledPlan) -> str:
     """What is exact instead of three margins or more: l1 Laplace noise under two, however many cells there are."""
     parts = plan.invariants.parts
     several = sum(isinstance(part, Margin) and bool(part.axes) for part in parts) > 2
-    return " Two margins usually are: keep two of these, or join some of them." if several else ""
+    if not several or plan.obstacle is not None:  # which says what to keep
+        return ""
+    return " Two margins usually are: keep two of these, or join some of them."
+
+
+def in_the_way(plan: CompiledPlan) -> list[str]:
+    """For a plan of l1 Laplace noise that is not exact: the margins that stand in the way, and what to keep instead."""
+    return [] if plan.obstacle is None else [describe_obstacle(plan.obstacle)]
 
 
 def _call(plan: CompiledPlan, other: Alternative) -> str:
@@ -137,8 +145,7 @@ def _person(plan: CompiledPlan) -> tuple[Fraction, Fraction]:
         raise AssertionError("a loss is stated for one person")
     loss = plan.mechanism.loss(plan.asked_distance)
     if loss.rho is not None:
-        rho = float(loss.rho)
-        return Fraction(rho + 2 * math.sqrt(rho * -math.log(DELTA))), DELTA
+        return smallest_epsilon(loss.rho, DELTA), DELTA
     return loss.epsilon or Fraction(0), DELTA if loss.delta is None else min(Fraction(1, 2), loss.delta)
 
 

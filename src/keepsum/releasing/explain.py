@@ -8,7 +8,7 @@ from keepsum.planning.durations import describe_duration, seconds_per_draw
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance
-from keepsum.releasing.compare import compare
+from keepsum.releasing.compare import compare, in_the_way
 from keepsum.releasing.counted import totals_of, unit_topic
 from keepsum.releasing.person_statements import PersonStatements
 from keepsum.releasing.plain_words import TITLE, plain_words
@@ -134,7 +134,9 @@ def _person(plan: CompiledPlan) -> list[str]:
         lines.append(plan.guarantee.words)
     if not statements.all_exact():
         lines.append("A distance given as 'at most' is an upper bound: the true loss is this or smaller.")
-    return lines if plan.guarantee.sampling == "exact" else [*lines, plan.guarantee.sampling_words]
+    if plan.guarantee.sampling == "exact":
+        return lines
+    return [*lines, plan.guarantee.sampling_words, *in_the_way(plan)]
 
 
 def _alone(plan: CompiledPlan) -> list[str]:

@@ -29,8 +29,27 @@ class FocusRecord(Record, frozen=True):
     ] = None
 
 
+class CalibratedRecord(Record, frozen=True):
+    """The epsilon and delta of one person that Gaussian noise was calibrated to, and the farthest change of them."""
+
+    epsilon: Parameter
+    delta: Parameter
+    length: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="The square of the l2 distance; null with a focus.")
+    ]
+    rho: Annotated[
+        Parameter | None, Meta(description="With a focus, the zCDP loss of the dearest change; null without one.")
+    ]
+    exact: Annotated[bool, Meta(description="Whether some tables are so far apart; if not, an upper bound.")]
+    rule: Annotated[
+        Literal["lines"],
+        Meta(description="How the width follows: delta is at most that of the worst line of any lattice."),
+    ]
+    version: Annotated[Literal[1], Meta(description="Of the rule. Version 1 includes the conversion of zCDP.")]
+
+
 class MechanismRecord(Record, frozen=True):
-    """The noise, with its parameters per unit of distance."""
+    """The noise, with its parameters per unit of distance, or those of one person."""
 
     name: Annotated[str, Meta(pattern=f"^[a-z]{{1,40}}{END}", description="laplace or gaussian.")]
     norm: Literal["l1", "l2"]
@@ -38,7 +57,7 @@ class MechanismRecord(Record, frozen=True):
         dict[str, Parameter],
         Meta(
             description="Exact quotients: epsilon of Laplace noise; sigma of Gaussian noise with epsilon, delta and "
-            "calibration, or with the rho that it was calibrated to."
+            "calibration (and its version), or with the rho that it was calibrated to, or alone."
         ),
     ]
     focus: Annotated[
@@ -49,6 +68,9 @@ class MechanismRecord(Record, frozen=True):
             "times exp(-rho_g z(g)^2)."
         ),
     ] = field(default_factory=list)
+    calibrated: Annotated[
+        CalibratedRecord | None, Meta(description="Gaussian noise for an epsilon and a delta of one person.")
+    ] = None
 
 
 class DistanceRecord(Record, frozen=True):

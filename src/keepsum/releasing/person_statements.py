@@ -83,6 +83,8 @@ class PersonStatements:
         if distance is None:
             return f"no {per_unit(self.records)} loss is stated: {self._why_none()}"
         loss = f"{per_unit(self.records)} {self._loss(distance)}"
+        if self.guarantee.person_rho is not None:
+            loss += f", so {self.guarantee.usual_loss}"
         if self.records is not None and self.records.max_rows is not None and self.bounded:
             loss += f", per person of at most {counted(self.records.max_rows, 'record')}"
         if self._length(distance_of(self.guarantee.mechanism, distance)) == 1:

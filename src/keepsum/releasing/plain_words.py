@@ -9,17 +9,11 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from keepsum.accounting.cost import Cost
-from keepsum.accounting.total import Total
-from keepsum.privacy.distance import Distance
-from keepsum.privacy.guarantee import Guarantee
-from keepsum.privacy.loss import Loss
 from keepsum.privacy.numbers import as_decimal, rounded_up, shown_briefly, three_digits_up
 from keepsum.releasing.person_statements import PersonStatements
 from keepsum.tables.records import changes_of
 
 TITLE = "In plain words"
-USUAL_DELTA = Fraction(1, 10**6)  # where the loss is stated as rho
 NAMED_ATTRIBUTES = 5
 _LARGEST_EXPONENT = 13  # e^13 is below half a million
 
@@ -66,7 +60,7 @@ def _limit(statements: PersonStatements, totals: int) -> str | None:
     covered = [attribute.axis for attribute in attributes if attribute.any_value is not None]
     if not statements.named or not covered or statements.guarantee.person is None:
         return None
-    loss = stated_loss(statements.guarantee)
+    loss = statements.guarantee.usual_loss
     if loss.epsilon is None or (loss.delta or 0) >= 1:
         return None
     plus = f", plus a probability of {three_digits_up(float(loss.delta))}," if loss.delta else ""
@@ -76,17 +70,6 @@ def _limit(statements: PersonStatements, totals: int) -> str | None:
         f"{_value(covered, partly=len(covered) < len(attributes))} were different"
         f"{_in_records(statements)}{_same_totals(statements, totals)}."
     )
-
-
-def stated_loss(guarantee: Guarantee) -> Loss:
-    """Epsilon and delta of one person with what sampling adds, also where the loss is stated as rho."""
-    loss = guarantee.mechanism.loss(guarantee.stated)
-    if loss.rho is None:
-        return Loss(loss.epsilon, guarantee.stated_delta or None)
-    error = Fraction(0)
-    if guarantee.error is not None:
-        error = Fraction(three_digits_up(guarantee.error.distance * (1 + 1e-12)))
-    return Total.of(Cost("l2", rho=loss.rho, error=error)).at(Distance("l2", 1), USUAL_DELTA)
 
 
 def _times(epsilon: Fraction) -> str:

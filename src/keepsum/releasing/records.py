@@ -105,7 +105,7 @@ def sampling_record(blocks: Sequence[BlockRecord], mechanism: Mechanism) -> Samp
         total_variation=distance,
         extrapolated=min(1.0, extrapolated) if chains else None,
         confidence=round(1 - math.fsum(1 - chain.confidence for chain in chains), 12) if chains else None,
-        delta=three_digits_up(float(added_delta(distance, mechanism, 1.0))),
+        delta=three_digits_up(float(added_delta(distance, mechanism.unit_loss))),
     )
 
 

@@ -35,7 +35,7 @@ from keepsum.releasing.codec import (
     mechanism_record,
     records_record,
 )
-from keepsum.releasing.compare import exact_instead
+from keepsum.releasing.compare import exact_instead, in_the_way
 from keepsum.releasing.facts import (
     SCHEMA,
     AccuracyRecord,
@@ -243,7 +243,7 @@ def checked_plan(
         raise InputError(f"Accepted cells must be a list of cells, or 'all', got {type_of(accept_pinned)}.")
     _check_pinned(plan, accept_pinned)
     if plan.guarantee.sampling == "no sampler":
-        plan.blocks.check(" ".join(exact_instead(plan)))
+        plan.blocks.check(" ".join([*exact_instead(plan), *in_the_way(plan)]))
     if plan.guarantee.sampling == "estimated" and plan.convergence is None:
         _check_foreseen_delta(plan, accept_delta)
         plan = plan.certify(threads=threads, progress=progress)

@@ -233,7 +233,7 @@ def ledger_words(ledger: LedgerRecord | None) -> str:
 
 def loss_concern(guarantee: Guarantee, records: Records | None = None) -> list[str]:
     """A sentence, if the per-person loss is so large that it protects little."""
-    loss = guarantee.mechanism.loss(guarantee.stated)
+    loss = guarantee.stated_loss
     if loss.excess is None:
         return []
     what = "loss per unit of distance" if guarantee.person is None else f"{per_unit(records)} loss"

@@ -73,7 +73,7 @@ def claim_of(certificate: CertificateRecord) -> Claim:
     void = _void(certificate, guarantee.stated_delta)
     if void:
         return Claim("Custom", unit, whole, None, None, None, void)
-    loss, added = guarantee.mechanism.loss(guarantee.stated), guarantee.sampling_delta(guarantee.stated)
+    loss, added = guarantee.stated_loss, guarantee.sampling_delta(guarantee.person)
     delta = guarantee.stated_delta or None
     if guarantee.sampling == "estimated":
         reason = (

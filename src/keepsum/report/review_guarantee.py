@@ -11,7 +11,6 @@ from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import records_concern
 from keepsum.releasing.person_statements import PersonStatements
-from keepsum.releasing.plain_words import stated_loss
 from keepsum.releasing.statements import guarantee_lines, kept_totals, ledger_words, loss_concern
 from keepsum.report.answers import Answer, Status
 from keepsum.report.claims import Claim, claim_of
@@ -62,7 +61,7 @@ def _epsilon(certificate: CertificateRecord, claim: Claim, person: PersonStateme
     What is warned of is not met.
     """
     status: Status = "not answered"
-    loss, rho = stated_loss(person.guarantee), claim.rho
+    loss, rho = person.guarantee.usual_loss, claim.rho
     concern = loss_concern(person.guarantee, records_of(certificate.records))
     source = "" if rho is None else f", from rho {shown_briefly(rho)} (zCDP)"
     text = [f"For {claim.subject}: {loss}{source}.", *weak_reading(person), *concern]

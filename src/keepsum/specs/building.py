@@ -14,6 +14,7 @@ from keepsum.errors import InputError
 from keepsum.privacy.gaussian import Gaussian
 from keepsum.privacy.laplace import Laplace
 from keepsum.privacy.mechanism import Request
+from keepsum.privacy.profile import RULE
 from keepsum.sources.declarations import read_domain, read_keep, subsets
 from keepsum.sources.reading import FileForm, table_in
 from keepsum.sources.records.databases import is_address
@@ -57,7 +58,7 @@ def _gaussian(noise: Noise, focus: dict[Any, Any] | None) -> Gaussian:
         _check_sigma(noise)
     _check_shares(noise, focus)
     loss: dict[str, Any] = {"epsilon": noise.epsilon, "delta": noise.delta, "rho": noise.rho}
-    calibration = noise.calibration or "zcdp"
+    calibration = noise.calibration or RULE
     if noise.per_unit:
         return Gaussian.per_unit(**loss, calibration=calibration, focus=focus)
     return Gaussian(**loss, sigma=noise.sigma, calibration=calibration, focus=focus, **_person(noise))

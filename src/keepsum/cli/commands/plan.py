@@ -77,7 +77,7 @@ def plan(
             cost = [("Ledger", charged)] if charged is not None else []
             show(sections_in_shell_terms([*title, *_sections(made, accuracy, details), *cost]))
     if len(jobs) > 1 and not json:
-        show(together(list(zip(jobs, plans, strict=True))))
+        show(together(list(zip(jobs, plans, strict=True)), details))
     if json:
         show_json(results[0] if len(jobs) == 1 else results)
 

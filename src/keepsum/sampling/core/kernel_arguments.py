@@ -78,6 +78,9 @@ EXACT_STATE = state_type(
     "region",
     # Inside a table that is split, bundle by bundle:
     "row_sum",  # of the parts of the rows before
+    "others_sum",  # of those that are not in the part that is solved for
+    "part_total",  # the sums of that part
+    "every",  # which rows that are: every so-manieth
     "bundle",
     "row",
     "solved",  # the row whose part is solved for

@@ -28,6 +28,9 @@ typedef struct {
     i64 phase;
     i64 region;
     i64 row_sum;
+    i64 others_sum;
+    i64 part_total;
+    i64 every;
     i64 bundle;
     i64 row;
     i64 solved;
@@ -46,7 +49,7 @@ typedef struct {
     double log_theta;
     double log_theta_centred;
 } ExactState;
-_Static_assert(sizeof(ExactState) == 232, "as NumPy lays it out");
+_Static_assert(sizeof(ExactState) == 256, "as NumPy lays it out");
 typedef struct {
     ExactState *at;
     i64 size;

@@ -1,7 +1,7 @@
 /* Double geometric noise under decomposable totals: exact, by splitting columns, bundle by bundle.
  *
  * The sums of a bundle are accepted with their factor, and then split between two children: all rows but one freely,
- * that one is solved for and accepted. When a bundle is rejected, all that it is connected to so far is drawn again. The
+ * that one is solved for and accepted. Of many rows a part is solved for together, in the same way. When a bundle is rejected, all that it is connected to so far is drawn again. The
  * proof is in docs/exact-tables.md, the parts are described in l1/splitting/sampler.py.
  *
  * Where a chance is no number, because floats called a weight 0, `accept` leaves it to the referee.
@@ -51,12 +51,12 @@ static i64 draw_sum(Words words, State *state, const SplitTables *splits, i64 sh
     return TIE_ACCEPT;
 }
 
-/* The row whose part is solved for: the one whose law is flattest. */
-static i64 solved_row(const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
+/* The row whose part is solved for: of the part that is, the one whose law is flattest. */
+static i64 solved_row(const SplittingTables *tables, const SplittingRoom *room, Bundle bundle, i64 every) {
     const SplitTables *splits = &tables->splits;
     double best = 4.0;
     i64 solved = 0;
-    for (i64 i = 0; i < bundle.rows; i++) {
+    for (i64 i = 0; i < bundle.rows; i += every) {
         i64 split = split_of_row(tables, bundle, i), y = magnitude(sum_of_row(tables, room, bundle, i));
         if (y <= AT(splits->reach, split)) {
             double chance = AT(splits->peak_chance, AT(splits->place_start, split) + y);
@@ -69,16 +69,24 @@ static i64 solved_row(const SplittingTables *tables, const SplittingRoom *room, 
     return solved;
 }
 
+/* The row after this one: of those that are solved for, or of the others. */
+INNER i64 next_row(i64 row, i64 every, bool is_solving) {
+    if (is_solving) return row + every;
+    return (row + 1) % every == 0 ? row + 2 : row + 1;
+}
+
 /* As many rows as the words at hand and the absence of ties allow: the loop where the time goes. */
 static void run_rows(
-    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle
+    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle,
+    bool is_solving
 ) {
     const SplitTables *splits = &tables->splits;
-    i64 row = state->row, row_sum = state->row_sum, position = state->position, solved = state->solved;
+    i64 row = state->row, row_sum = state->row_sum, position = state->position, every = state->every;
+    i64 solved = is_solving ? state->solved : -1;
     i64 bits = least(ACCEPT_BITS, 64 - tables->sums.shift);
     double unit = unit_of(bits);
     i64 stop = splits->stride == 1 ? bundle.rows : 0;
-    for (; row < stop; row++) {
+    for (; row < stop; row = next_row(row, every, is_solving)) {
         if (row == solved) continue;
         if (position >= words.size) break;
         i64 y = sum_of_row(tables, room, bundle, row), split = split_of_row(tables, bundle, row), size = magnitude(y);
@@ -102,31 +110,30 @@ static void run_rows(
     state->position = position;
 }
 
-/* The parts of all rows but one, freely; that one makes their sum 0. */
-static i64 draw_rows(
-    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle
+/* The parts of rows, freely: of those that are solved for, all but one, or of the others. */
+static i64 draw_parts(
+    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle,
+    bool is_solving
 ) {
+    i64 every = state->every, solved = is_solving ? state->solved : -1;
     while (state->row < bundle.rows) {
         if (state->answer < 0) {
-            run_rows(words, state, tables, room, bundle);
-            if (state->row == bundle.rows) break;
+            run_rows(words, state, tables, room, bundle, is_solving);
+            if (state->row >= bundle.rows) break;
         }
         i64 i = state->row;
-        if (i == state->solved) {
-            state->row += 1;
-            continue;
+        if (i != solved) {
+            i64 y = sum_of_row(tables, room, bundle, i), split = split_of_row(tables, bundle, i);
+            i64 value = draw_sum(words, state, &tables->splits, tables->sums.shift, split, magnitude(y));
+            if (value < 0) return value;
+            i64 u = y >= 0 ? value - OFFSET : OFFSET - value;
+            AT(room->sums, AT(tables->left, bundle.first + i)) = u;
+            state->row_sum += u;
         }
-        i64 y = sum_of_row(tables, room, bundle, i), split = split_of_row(tables, bundle, i);
-        i64 value = draw_sum(words, state, &tables->splits, tables->sums.shift, split, magnitude(y));
-        if (value < 0) return value;
-        i64 u = y >= 0 ? value - OFFSET : OFFSET - value;
-        AT(room->sums, AT(tables->left, bundle.first + i)) = u;
-        state->row_sum += u;
-        state->row += 1;
+        state->row = next_row(i, every, is_solving);
     }
-    AT(room->sums, AT(tables->left, bundle.first + state->solved)) = -state->row_sum;
-    state->rows_drawn += bundle.rows;
-    state->row = state->row_sum = 0;
+    i64 in_part = (bundle.rows + every - 1) / every;
+    state->rows_drawn += is_solving ? in_part : bundle.rows - in_part;
     return DONE;
 }
 
@@ -169,6 +176,40 @@ static void hand_down(const SplittingTables *tables, const SplittingRoom *room, 
 
 /* -- bundles and tables ------------------------------------------------------------------------- */
 
+/* Draw the parts of a bundle given that they add up to 0: 1, or MORE, or TIE_ACCEPT. */
+static i64 draw_bridge(
+    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle
+) {
+    i64 code;
+    while (true) {
+        if (state->phase == DRAW_ROWS) {
+            code = draw_parts(words, state, tables, room, bundle, false);
+            if (code != DONE) return code;
+            state->others_sum = state->row_sum;
+            state->row_sum = 0;
+            state->phase = ACCEPT_SUM;
+        }
+        if (state->phase == ACCEPT_SUM) {
+            code = accept_others(words, state, tables, room, bundle);
+            if (code < 0) return code;
+            state->row = code == 1 ? 0 : 1;
+            state->phase = code == 1 ? DRAW_SOLVED : DRAW_ROWS;
+            if (code == 0) continue;
+        }
+        if (state->phase == DRAW_SOLVED) {
+            code = draw_parts(words, state, tables, room, bundle, true);
+            if (code != DONE) return code;
+            i64 rest = -state->others_sum - state->row_sum;
+            AT(room->sums, AT(tables->left, bundle.first + state->solved)) = rest;
+            state->row = state->row_sum = 0;
+            state->phase = ACCEPT_ROW;
+        }
+        code = accept_row(words, state, tables, room, bundle);
+        if (code != 0) return code;
+        state->phase = DRAW_SOLVED;
+    }
+}
+
 /* Accept the sums of a bundle and split them: 1 if they are accepted, else 0. */
 static i64 split_bundle(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room) {
     i64 code;
@@ -181,20 +222,15 @@ static i64 split_bundle(Words words, State *state, const SplittingTables *tables
     if (state->phase == ACCEPT_BUNDLE) {
         code = accept_bundle(words, state, tables, room, bundle);
         if (code != 1) return code;
-        state->phase = DRAW_ROWS;
-        state->solved = solved_row(tables, room, bundle);
+        bool is_nested = bundle.rows >= tables->solved_rows && multiply_part(state, tables, room, bundle);
+        state->every = is_nested ? tables->solved_every : 1;
+        state->solved = solved_row(tables, room, bundle, state->every);
+        state->others_sum = state->row_sum = 0;
+        state->row = is_nested;
+        state->phase = is_nested ? DRAW_ROWS : DRAW_SOLVED;
     }
-    while (true) {
-        if (state->phase == DRAW_ROWS) {
-            code = draw_rows(words, state, tables, room, bundle);
-            if (code != DONE) return code;
-            state->phase = ACCEPT_ROW;
-        }
-        code = accept_row(words, state, tables, room, bundle);
-        if (code < 0) return code;
-        state->phase = DRAW_ROWS;
-        if (code == 1) break;
-    }
+    code = draw_bridge(words, state, tables, room, bundle);
+    if (code != 1) return code;
     hand_down(tables, room, bundle);
     return 1;
 }
@@ -229,6 +265,7 @@ static i64 split_bundles(
         state->tries += code == 0;
         state->bundle = code == 1 ? state->bundle + 1 : AT(tables->restart, state->bundle);
         state->phase = PICK_LABEL;
+        state->row = 0;
     }
     state->bundle = 0;
     state->tries += 1;

@@ -31,4 +31,12 @@ i64 pick_label(Words words, State *state, const SplittingTables *tables, const S
 /* Accept the sums of a bundle with chance B over the sum, over blocks, of products of t; always where all are 0. */
 i64 accept_bundle(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle);
 
+/* The transform of the sum over every so-manieth row, with what bounds it, kept in the room for `accept_others`; false if
+ * too little is known of it, because hardly any of these rows can split: then all rows are solved for. */
+bool multiply_part(State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle);
+
+/* Accept the sum over all other rows with the chance that this part has the sum that is needed, over a bound on it: 1 or
+ * 0, or MORE, or TIE_ACCEPT. */
+i64 accept_others(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle);
+
 #endif

@@ -9,8 +9,10 @@
 #define PICK_LABEL 0
 #define ACCEPT_BUNDLE 1
 #define DRAW_ROWS 2
-#define ACCEPT_ROW 3
-#define FILL 4
+#define ACCEPT_SUM 3
+#define DRAW_SOLVED 4
+#define ACCEPT_ROW 5
+#define FILL 6
 #define OFFSET INT64_C(1099511627776)
 
 typedef struct {
@@ -35,6 +37,7 @@ typedef struct {
     Ints transform_start;
     Floats transform_error;
     Floats log_dropped;
+    Floats log_largest;
     Floats log_growth;
     Floats cumulative;
     Ints guide;
@@ -43,7 +46,7 @@ typedef struct {
     Floats transform_imaginary;
     i64 stride;
 } SplitTables;
-_Static_assert(sizeof(SplitTables) == 440, "as Python packs it");
+_Static_assert(sizeof(SplitTables) == 456, "as Python packs it");
 
 typedef struct {
     Ints start;
@@ -70,9 +73,16 @@ typedef struct {
     Ints split_start;
     Ints group_start;
     Ints blocks;
+    Ints few;
     Ints frequencies;
     Ints measure_start;
     Floats measure;
+    Ints points;
+    Ints turn_start;
+    Floats cosines;
+    Floats sines;
+    Floats growth;
+    Floats centre;
     Floats log_alias;
     Ints bases;
     Ints root_start;
@@ -83,9 +93,11 @@ typedef struct {
     Ints entry_start;
     NoiseTable noise;
     SumTables sums;
+    i64 solved_rows;
+    i64 solved_every;
     i64 width;
 } SplittingTables;
-_Static_assert(sizeof(SplittingTables) == 1056, "as Python packs it");
+_Static_assert(sizeof(SplittingTables) == 1200, "as Python packs it");
 
 typedef struct {
     OutInts sums;
@@ -94,8 +106,9 @@ typedef struct {
     OutFloats logs;
     OutFloats product;
     OutFloats product_imaginary;
+    OutFloats part;
 } SplittingRoom;
-_Static_assert(sizeof(SplittingRoom) == 96, "as Python packs it");
+_Static_assert(sizeof(SplittingRoom) == 112, "as Python packs it");
 
 typedef struct {
     i64 first;
@@ -104,6 +117,6 @@ typedef struct {
     SplittingRoom room;
     i64 most;
 } SplittingTask;
-_Static_assert(sizeof(SplittingTask) == 136, "as Python packs it");
+_Static_assert(sizeof(SplittingTask) == 152, "as Python packs it");
 
 #endif

@@ -119,25 +119,26 @@ INNER void multiply(
  * the logarithms of the numbers t of each block. */
 typedef struct { double error, log_dropped, log_tails; } Product;
 
-/* Multiply over the rows; false if a sum lies beyond the tables. */
+/* Multiply over every so-manieth row at so many frequencies; false if a sum lies beyond the tables. */
 static bool multiply_rows(
-    const SplittingTables *tables, const SplittingRoom *room, Bundle bundle, Product *product
+    const SplittingTables *tables, const SplittingRoom *room, Bundle bundle, i64 every, i64 frequencies,
+    const Floats *log_dropped, Product *product
 ) {
     Product total = {0.0, 0.0, AT(tables->log_alias, bundle.form)};
     const SplitTables *splits = &tables->splits;
-    i64 frequencies = AT(tables->frequencies, bundle.form), blocks = AT(tables->blocks, bundle.form);
+    i64 blocks = AT(tables->blocks, bundle.form);
     double *restrict real = SPAN(room->product, 0, frequencies);
     double *restrict imaginary = SPAN(room->product_imaginary, 0, frequencies);
     double *restrict logs = SPAN(room->logs, 0, blocks);
     for (i64 k = 0; k < frequencies; k++) real[k] = 1.0;
     for (i64 k = 0; k < frequencies; k++) imaginary[k] = 0.0;
     for (i64 m = 0; m < blocks; m++) logs[m] = 0.0;
-    for (i64 i = 0; i < bundle.rows; i++) {
+    for (i64 i = 0; i < bundle.rows; i += every) {
         i64 split = split_of_row(tables, bundle, i), sum = sum_of_row(tables, room, bundle, i), y = magnitude(sum);
         if (y > AT(splits->reach, split)) return false;
         i64 place = AT(splits->place_start, split) + y, start = AT(splits->transform_start, place);
         total.error += AT(splits->transform_error, place);
-        total.log_dropped += AT(splits->log_dropped, place);
+        total.log_dropped += AT(*log_dropped, place);
         total.log_tails += AT(splits->log_growth, place);
         const double *numbers = SPAN(splits->log_numbers, AT(splits->number_start, place), blocks);
         for (i64 m = 0; m < blocks; m++) logs[m] += numbers[m];
@@ -153,7 +154,7 @@ static bool multiply_rows(
 i64 accept_bundle(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
     i64 shift = tables->sums.shift, group = group_of(tables, room, bundle);
     if (group < 0) return 1;
-    i64 frequencies = AT(tables->frequencies, bundle.form), blocks = AT(tables->blocks, bundle.form);
+    i64 frequencies = AT(tables->few, bundle.form), blocks = AT(tables->blocks, bundle.form);
     double rows = (double)bundle.rows, factor = 1.0, factor_error = 0.0;
     if (labels_of(&tables->groups, group) == 1) {
         if (!add_ratios(tables, room, bundle, group, 1)) return accept(words, state, shift, 0.0, 1.0);
@@ -161,7 +162,8 @@ i64 accept_bundle(Words words, State *state, const SplittingTables *tables, cons
         factor_error = AT(room->logs, 1) + 8.0 * rows * ULP;
     }
     Product product;
-    if (!multiply_rows(tables, room, bundle, &product)) return accept(words, state, shift, 0.0, 1.0);
+    const Floats *log_dropped = &tables->splits.log_dropped;
+    if (!multiply_rows(tables, room, bundle, 1, frequencies, log_dropped, &product)) return accept(words, state, shift, 0.0, 1.0);
     const double *measure = SPAN(tables->measure, AT(tables->measure_start, bundle.form), frequencies);
     const double *real = SPAN(room->product, 0, frequencies), *logs = SPAN(room->logs, 0, blocks);
     double chance = 0.0, numbers = 0.0, largest = 0.0;
@@ -178,4 +180,51 @@ i64 accept_bundle(Words words, State *state, const SplittingTables *tables, cons
     low = larger(0.0, low / numbers * factor * (1.0 - rounding));
     double high = (chance + doubt) / numbers * factor * (1.0 + rounding);
     return accept(words, state, shift, low, larger(TINY, lesser(1.0, high)));
+}
+
+#define LITTLE_KNOWN 1e-6
+
+bool multiply_part(State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
+    i64 every = tables->solved_every, frequencies = AT(tables->frequencies, bundle.form);
+    double *part = SPAN(room->part, 0, 3);
+    Product product;
+    state->part_total = 0;
+    for (i64 i = 0; i < bundle.rows; i += every) state->part_total += sum_of_row(tables, room, bundle, i);
+    const Floats *largest = &tables->splits.log_largest;
+    if (!multiply_rows(tables, room, bundle, every, frequencies, largest, &product)) return false;
+    const double *measure = SPAN(tables->measure, AT(tables->measure_start, bundle.form), frequencies);
+    const double *real = SPAN(room->product, 0, frequencies);
+    const double *imaginary = SPAN(room->product_imaginary, 0, frequencies);
+    double rows = (double)bundle.rows, bound = 0.0;
+    for (i64 k = 0; k < frequencies; k++) bound += measure[k] * root_of(real[k] * real[k] + imaginary[k] * imaginary[k]);
+    /* As in `accept_bundle`; a turn has an error of a few units, too. */
+    part[0] = 1.01 * (product.error + (6.0 * rows + (double)frequencies + 32.0) * ULP);
+    part[0] = 1.01 * (part[0] + exp_of(lesser(product.log_dropped, 0.0)));
+    part[1] = product.log_tails;
+    part[2] = lesser(1.0, 1.001 * (bound + part[0]));
+    return part[0] <= LITTLE_KNOWN * bound;
+}
+
+i64 accept_others(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
+    i64 shift = tables->sums.shift, frequencies = AT(tables->frequencies, bundle.form);
+    const double *part = SPAN(room->part, 0, 3);
+    i64 needed = -state->others_sum, points = AT(tables->points, bundle.form);
+    i64 turn = floor_remainder(2 * needed - state->part_total, 2 * points), at = 0;
+    i64 start = AT(tables->turn_start, bundle.form);
+    const double *cosines = SPAN(tables->cosines, start, 2 * points), *sines = SPAN(tables->sines, start, 2 * points);
+    const double *measure = SPAN(tables->measure, AT(tables->measure_start, bundle.form), frequencies);
+    const double *real = SPAN(room->product, 0, frequencies);
+    const double *imaginary = SPAN(room->product_imaginary, 0, frequencies);
+    double chance = 0.0;
+    for (i64 k = 0; k < frequencies; k++) {
+        chance += measure[k] * (real[k] * cosines[at] + imaginary[k] * sines[at]);
+        at += turn;
+        if (at >= 2 * points) at -= 2 * points;
+    }
+    double apart = (double)needed - AT(tables->centre, bundle.form) * (double)state->part_total;
+    double log_tails = part[1] + AT(tables->growth, bundle.form) * larger(apart, -apart) * (1.0 + 8.0 * ULP) + 1e-9;
+    double low = chance - part[0] - 1.01 * exp_of(lesser(log_tails, 0.0)), high = chance + part[0];
+    low = larger(0.0, low / part[2] * (1.0 - 8.0 * ULP));
+    high = larger(TINY, lesser(1.0, high / part[2] * (1.0 + 8.0 * ULP)));
+    return accept(words, state, shift, low, high);
 }

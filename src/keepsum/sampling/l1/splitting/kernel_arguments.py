@@ -9,8 +9,9 @@ from keepsum.sampling.core.kernel_arguments import OutFloats, OutInts, Task
 from keepsum.sampling.l1.kernel_arguments import NoiseTable, SumTables
 
 GUIDE = 128  # places of a guide
-# The phases of a bundle: its base or label, its factor, its places, and the one that is solved for; then the cells.
-PICK_LABEL, ACCEPT_BUNDLE, DRAW_ROWS, ACCEPT_ROW, FILL = range(5)
+# The phases of a bundle: its base or label, its factor, its rows, the sum that the others must have; of these, all rows
+# but one, and that one, which is solved for; then the cells.
+PICK_LABEL, ACCEPT_BUNDLE, DRAW_ROWS, ACCEPT_SUM, DRAW_SOLVED, ACCEPT_ROW, FILL = range(7)
 OFFSET = 1 << 40  # answers must not be negative, sums may be
 
 
@@ -28,7 +29,8 @@ class SplitTables(NamedTuple):
     - no such weight is larger than ``peak``, whose chance is about ``peak_chance``;
     - ``log_numbers`` are log t_m(y), from ``number_start`` on; ``transform`` and ``transform_imaginary``, from
       ``transform_start`` on, are the characteristic function of u at the frequencies of the form, right up to
-      ``transform_error``; ``log_dropped`` and ``log_growth`` bound the other frequencies and the tails.
+      ``transform_error``; ``log_dropped`` and ``log_growth`` bound the other frequencies and the tails, ``log_largest``
+      the transform at frequencies that are not kept.
     """
 
     weight_start: IntArray
@@ -52,6 +54,7 @@ class SplitTables(NamedTuple):
     transform_start: IntArray
     transform_error: Floats
     log_dropped: Floats
+    log_largest: Floats
     log_growth: Floats
     cumulative: Floats
     guide: IntArray
@@ -86,8 +89,11 @@ class SplittingTables(NamedTuple):
     entries; a rejected bundle begins again at ``restart[b]``. It has the ``form[b]``.
 
     Form f has ``law_count[f]`` laws; its splits start at ``split_start[f]``, base by base, its groups at
-    ``group_start[f]``, ``NONE`` where all sums are 0. Characteristic functions are summed over ``frequencies[f]``
-    frequencies with the weights from ``measure_start[f]`` on; there are ``blocks[f]`` blocks of numbers t.
+    ``group_start[f]``, ``NONE`` where all sums are 0. Characteristic functions are summed over ``few[f]`` frequencies
+    with the weights from ``measure_start[f]`` on; there are ``blocks[f]`` blocks of numbers t. Of at least
+    ``solved_rows`` rows every ``solved_every``-th is in the part that is solved for; the sum over these is over all
+    ``frequencies[f]``, multiples of 2 pi over ``points[f]``; the cosines and sines of all multiples of half that are at
+    ``turn_start[f]``.
     ``log_alias[f]`` belongs to the bound on what sums over frequencies miss. Where all sums are 0, its ``bases[f]``
     bases have the cumulative chances ``root_chances`` from ``root_start[f]`` on, right up to ``root_error[f]``.
 
@@ -108,9 +114,16 @@ class SplittingTables(NamedTuple):
     split_start: IntArray
     group_start: IntArray
     blocks: IntArray
+    few: IntArray
     frequencies: IntArray
     measure_start: IntArray
     measure: Floats
+    points: IntArray
+    turn_start: IntArray
+    cosines: Floats
+    sines: Floats
+    growth: Floats
+    centre: Floats
     log_alias: Floats
     bases: IntArray
     root_start: IntArray
@@ -121,13 +134,17 @@ class SplittingTables(NamedTuple):
     entry_start: IntArray
     noise: NoiseTable
     sums: SumTables
+    solved_rows: int
+    solved_every: int
     width: int
 
 
 class SplittingRoom(NamedTuple):
     """What a table writes on its way.
 
-    All sums; the group of each bundle and its base; sums over labels or blocks; products of transforms.
+    All sums; the group of each bundle and its base; sums over labels or blocks; products of transforms, which are those
+    of the part that is solved for while a bundle is drawn; and of that part the error of its chances, the logarithm of
+    tails, and a bound on the chance of any sum.
     """
 
     sums: OutInts
@@ -136,6 +153,7 @@ class SplittingRoom(NamedTuple):
     logs: OutFloats
     product: OutFloats
     product_imaginary: OutFloats
+    part: OutFloats
 
 
 SplittingTask: TypeAlias = Annotated[Task, SplittingRoom]

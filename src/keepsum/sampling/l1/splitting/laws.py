@@ -107,7 +107,24 @@ class Labelling:
     groups: int = 1
 
 
-def laws_of(epsilon: Fraction, bundles: Bundles, labelling: Labelling, tail_bits: int = TAIL_BITS) -> Laws:
+@dataclass(frozen=True)
+class Solving:
+    """Which rows of a bundle are solved for together: every so-manieth, a power of two, if there are so many rows.
+
+    Of fewer rows one is solved for.
+    """
+
+    rows: int = 64
+    every: int = 8
+
+
+def laws_of(
+    epsilon: Fraction,
+    bundles: Bundles,
+    labelling: Labelling,
+    tail_bits: int = TAIL_BITS,
+    solving: Solving = Solving(),  # noqa: B008
+) -> Laws:
     """All laws of a table."""
     rates = (epsilon, *bundles.further)
     reaches = reaches_of(rates, bundles, tail_bits)
@@ -116,7 +133,7 @@ def laws_of(epsilon: Fraction, bundles: Bundles, labelling: Labelling, tail_bits
     ]
     forms: list[FormLaws] = []
     for form in bundles.forms:
-        laws, groups = _form_laws(rates, form, weights, forms, reaches, labelling, tail_bits)
+        laws, groups = _form_laws(rates, form, weights, forms, reaches, labelling, tail_bits, solving)
         forms.append(laws)
         weights += [tuple(group[k] for group in groups) for k in range(len(form.parts))]
     return Laws(tuple(weights), tuple(forms))
@@ -130,6 +147,7 @@ def _form_laws(
     reaches: Reaches,
     labelling: Labelling,
     tail_bits: int,
+    solving: Solving,
 ) -> tuple[FormLaws, tuple[tuple[Weights, ...], ...]]:
     """The laws of a form, and the weights of each of its groups, law by law."""
     here = slice(form.first, form.first + len(form.parts))
@@ -145,9 +163,10 @@ def _form_laws(
     ]
     rests = [sum_of(rates, rest, reach) for rest, reach in zip(form.rests, needed, strict=True)]
     kept = None
-    if not form.is_root or len(branches) > 1:
-        blocks = 1 if form.is_root else labelling.blocks
-        kept = frequencies_of([branches[0], branches[-1]], form.counts, rests, float(lowest_of(rates)), blocks)
+    in_parts = sum(form.counts) >= solving.rows
+    if not form.is_root or len(branches) > 1 or in_parts:
+        blocks, parts = 1 if form.is_root else labelling.blocks, solving.every if in_parts else 1
+        kept = frequencies_of([branches[0], branches[-1]], form.counts, rests, float(lowest_of(rates)), blocks, parts)
     bases = tuple(Base(base, _splits(base, drawn, kept)) for base in branches)
     if kept is None or form.is_root:
         return FormLaws(bases, (), kept, drawn), ()

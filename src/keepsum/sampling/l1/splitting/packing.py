@@ -61,6 +61,7 @@ def split_tables(bundles: Bundles, laws: Laws) -> SplitTables:
         transform_start=_row_starts([split.transform for split in splits]),
         transform_error=joined("transform_error"),
         log_dropped=joined("log_dropped"),
+        log_largest=joined("log_largest"),
         log_growth=joined("log_growth"),
         cumulative=np.concatenate([np.empty(0), *(values for values, _ in runs)]),
         guide=np.concatenate(
@@ -132,14 +133,14 @@ def root_bases(form: Form, own: FormLaws) -> tuple[Floats, float]:
 
 def _bridge_chance(base: Base, counts: Sequence[int], frequencies: Frequencies) -> tuple[float, float]:
     """B for sums that are all 0, and a bound on its error."""
-    product = np.ones(len(frequencies.measure), dtype=np.complex128)
+    product = np.ones(frequencies.few, dtype=np.complex128)
     error, log_dropped, log_tails = 0.0, 0.0, math.log(2) - frequencies.growth * frequencies.points
     for split, count in zip(base.splits, counts, strict=True):
-        product *= (split.transform[0] + 1j * split.transform_imaginary[0]) ** count
+        product *= (split.transform[0] + 1j * split.transform_imaginary[0])[: frequencies.few] ** count
         error += count * (split.transform_error[0] + 8 * ULP)
         log_dropped += count * split.log_dropped[0]
         log_tails += count * split.log_growth[0]
-    chance = float(frequencies.measure @ product.real)
+    chance = float(frequencies.measure[: frequencies.few] @ product.real)
     return chance, 1.01 * (error + math.exp(log_dropped) + math.exp(log_tails)) + len(product) * ULP
 
 

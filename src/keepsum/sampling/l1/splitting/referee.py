@@ -124,6 +124,11 @@ class SplittingReferee:
 
         return int(uniform.below(digits(chance)))
 
+    def accept_sum(self, form: int, base: int, sums: Sums, needed: int, bound: float, uniform: LazyUniform) -> int:
+        """Whether the rows that are not solved for are accepted: by the chance that the parts of the others add up."""
+        rows = Counter((self._split_of(form, base, law), y) for law, y in sums)
+        return int(uniform.below(digits(lambda: self.bridge_chance(rows, needed) / arb(bound))))
+
     def weights(self, name: Name, reach: int) -> list[arb]:
         """W(0), W(1), ..., at least up to the reach: floats as they are, and beyond these the sum over all labels."""
         known = self._weights.get((name, ctx.prec), [])
@@ -176,8 +181,8 @@ class SplittingReferee:
         upto = self._cumulative[key]
         return upto[min(u - parts.lowest, len(upto) - 1)] + doubt
 
-    def bridge_chance(self, rows: Counter[tuple[Name, int]]) -> arb:
-        """B, the chance that the parts of all rows add up to 0; so many rows have that split and that sum.
+    def bridge_chance(self, rows: Counter[tuple[Name, int]], needed: int = 0) -> arb:
+        """B, the chance that the parts of all rows add up to what is needed; so many have that split and that sum.
 
         A product of polynomials, cut where sums have a negligible chance: all that was cut off is what the chances
         that are left lack of 1.
@@ -190,7 +195,8 @@ class SplittingReferee:
         for (split, y), count in rows.items():
             product = product.times(self._polynomial(split, y).power(count, window), window)
         lost = 1 - product.polynomial.evaluate([arb(1)])[0]
-        chance = product.polynomial[-product.lowest] if product.lowest <= 0 else arb(0)
+        place = needed - product.lowest
+        chance = product.polynomial[place] if place >= 0 else arb(0)
         return chance + abs(lost) * arb(0.5, 0.5)
 
     def _root_mass(self, form: int, base: int) -> arb:

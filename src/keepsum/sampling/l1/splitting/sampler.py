@@ -3,9 +3,11 @@
 A table whose totals collapse family by family (``lattice/families.py``) is drawn backwards, bundle by bundle
 (``bundles``). The sums y_i of a bundle are each split into the sums u_i and y_i - u_i below two children, independently
 by the laws of ``splits``, given that the u_i add up to 0: all but one are drawn freely, that one is solved for and
-accepted with its weight relative to its peak. Before that the sums of a bundle are accepted with chance B / (product of
-t), B the chance that their free parts add up to 0; when they are rejected, all that they are connected to so far is
-drawn again. What is left has the law exp(-eps |z|_1): ``docs/exact-tables.md`` has the proof.
+accepted with its weight relative to its peak. Of many, all but every eighth are drawn freely and accepted with the
+chance that those have the sum that is needed, relative to a bound; then these are drawn in the same way. Before that
+the sums of a bundle are accepted with chance B / (product of t), B the chance that their free parts add up to 0; when
+they are rejected, all that they are connected to so far is drawn again. What is left has the law exp(-eps |z|_1):
+``docs/exact-tables.md`` has the proof.
 
 A two-way table is the case of one collapse: its columns are summed out, and one tree splits them. Entries may be
 regions of several cells, which are drawn given their sums at the end, or structural zeros. Margins of a two-way table
@@ -31,7 +33,9 @@ from keepsum.sampling.l1.splitting.added import Margins, two_way
 from keepsum.sampling.l1.splitting.bundles import NONE, Table, bundled
 from keepsum.sampling.l1.splitting.kernel_arguments import (
     ACCEPT_ROW,
+    ACCEPT_SUM,
     DRAW_ROWS,
+    DRAW_SOLVED,
     FILL,
     OFFSET,
     PICK_LABEL,
@@ -39,14 +43,14 @@ from keepsum.sampling.l1.splitting.kernel_arguments import (
     SplittingTables,
     SplittingTask,
 )
-from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, laws_of
+from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, Solving, laws_of
 from keepsum.sampling.l1.splitting.packing import group_tables, integers, root_bases, split_tables, starts
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.sum_laws import powers_below, sum_tables
 
 fill_split_tables = Kernel("fill_split_tables", Words, EXACT_STATE, SplittingTables, SplittingTask)
 
-PLAIN = Labelling()
+PLAIN, FEW_ROWS = Labelling(), Solving()
 
 
 class Splitting:
@@ -64,6 +68,8 @@ class Splitting:
         Sums with a chance below about 2^-``tail_bits`` are left to the referee; fewer only to test that.
     labelling
         How many labels bundles have: more accept more proposals of wide tables, and take longer to plan.
+    solving
+        Which rows of a bundle are solved for together.
 
     Guarantee
     ---------
@@ -80,14 +86,15 @@ class Splitting:
         word_bits: int = WORD_BITS,
         tail_bits: int = TAIL_BITS,
         labelling: Labelling = PLAIN,
+        solving: Solving = FEW_ROWS,
     ) -> None:
         self._sizes = table.loads[:, 0]
         self._epsilon, self._count, self._word_bits = epsilon, count, word_bits
         self._block = int(self._sizes.sum())
         self.width = self._block * count
         self._bundles = bundled(table)
-        self._laws = laws_of(epsilon, self._bundles, labelling, tail_bits)
-        self._tables = self._packed()
+        self._laws = laws_of(epsilon, self._bundles, labelling, tail_bits, solving)
+        self._tables = self._packed(solving)
         self._referee = SplittingReferee(epsilon, self._bundles, self._laws)
 
     @property
@@ -123,10 +130,11 @@ class Splitting:
         referee = Referee(self._word_bits, lambda _: law, lambda state, u: self._answer(state, room, u))
         return run(fill_split_tables, stream, self._tables, Task(first, last, flat, room, most), referee)
 
-    def _packed(self) -> SplittingTables:
+    def _packed(self, solving: Solving) -> SplittingTables:
         bundles, laws = self._bundles, self._laws
         kept = [form.frequencies for form in laws.forms]
         lengths = integers([0 if f is None else len(f.measure) for f in kept])
+        points = integers([0 if f is None else f.points for f in kept])
         roots = [root_bases(form, own) for form, own in zip(bundles.forms, laws.forms, strict=True)]
         written = np.flatnonzero(self._sizes)
         entry_sizes = self._sizes[written]
@@ -148,9 +156,16 @@ class Splitting:
             ),
             group_start=np.where([form.is_root for form in bundles.forms], NONE, groups),
             blocks=integers([1 if f is None else f.blocks for f in kept]),
+            few=integers([0 if f is None else f.few for f in kept]),
             frequencies=lengths,
             measure_start=np.cumsum(lengths) - lengths,
             measure=np.concatenate([np.empty(0), *(f.measure for f in kept if f is not None)]),
+            points=points,
+            turn_start=2 * (np.cumsum(points) - points),
+            cosines=np.concatenate([np.empty(0), *(np.cos(np.pi / g * np.arange(2 * g)) for g in points if g)]),
+            sines=np.concatenate([np.empty(0), *(np.sin(np.pi / g * np.arange(2 * g)) for g in points if g)]),
+            growth=np.array([0.0 if f is None else f.growth for f in kept]),
+            centre=np.array([0.0 if f is None else f.centre for f in kept]),
             log_alias=np.array([0.0 if f is None else np.log(2.0) - f.growth * f.points for f in kept]),
             bases=integers([len(chances) for chances, _ in roots]),
             root_start=starts([len(chances) for chances, _ in roots]),
@@ -161,6 +176,8 @@ class Splitting:
             entry_start=np.cumsum(entry_sizes) - entry_sizes,
             noise=double_geometric(self._epsilon, self._word_bits).table,
             sums=sum_tables(powers_below(int(entry_sizes.max())), self._epsilon, self._word_bits),
+            solved_rows=solving.rows,
+            solved_every=solving.every,
             width=self._block,
         )
 
@@ -175,6 +192,7 @@ class Splitting:
             logs=np.empty(max(labels + 1, int(self._tables.blocks.max()), 2)),
             product=np.empty(longest),
             product_imaginary=np.empty(longest),
+            part=np.empty(3),
         )
 
     def _answer(self, state: State, room: SplittingRoom, uniform: LazyUniform) -> int:
@@ -185,15 +203,18 @@ class Splitting:
             return accept_rest(size, self._epsilon, state, uniform)
         form, base = int(tables.form[number]), int(room.base[number])
         first, last = int(tables.start[number]), int(tables.start[number + 1])
-        if phase in (DRAW_ROWS, ACCEPT_ROW):
-            place = first + int(state.row if phase == DRAW_ROWS else state.solved)
+        if phase in (DRAW_ROWS, DRAW_SOLVED, ACCEPT_ROW):
+            place = first + int(state.solved if phase == ACCEPT_ROW else state.row)
             y, law = int(room.sums[tables.at[place]]), int(tables.law[place])
-            if phase == DRAW_ROWS:
+            if phase != ACCEPT_ROW:
                 return self._referee.draw_sum(form, base, law, abs(y), uniform) + OFFSET
             return self._referee.accept_row(form, base, law, y, int(room.sums[tables.left[place]]), uniform)
-        if self._bundles.forms[form].is_root:
+        if phase == PICK_LABEL and self._bundles.forms[form].is_root:
             return self._referee.pick_root(form, uniform)
         sums = list(zip(tables.law[first:last].tolist(), room.sums[tables.at[first:last]].tolist(), strict=True))
+        if phase == ACCEPT_SUM:
+            part, bound = sums[:: tables.solved_every], float(room.part[2])
+            return self._referee.accept_sum(form, base, part, -int(state.others_sum), bound, uniform)
         group = int(room.group[number])
         if phase == PICK_LABEL:
             return self._referee.pick_label(form, group, sums, uniform)

@@ -43,6 +43,7 @@ class Split:
     transform_imaginary: Floats
     transform_error: Floats
     log_dropped: Floats
+    log_largest: Floats
     log_growth: Floats
 
     @property
@@ -80,12 +81,10 @@ def _part(branch: Branch, first: int, last: int, kept: Frequencies | None, share
     if kept is None:
         nothing = np.zeros(last - first)
         empty = np.zeros((last - first, 0))
-        return Split(
-            slack, inverse, peak, peak * inverse, np.ones((last - first, 1)), empty, empty, nothing, nothing, nothing
-        )
+        return Split(slack, inverse, peak, peak * inverse, np.ones((last - first, 1)), empty, empty, *[nothing] * 4)
     y = np.arange(first, last)
     real, imaginary = _kept_transforms(laws, branch.reach, y, kept)
-    numbers, log_dropped = _norms(laws, error, share, kept)
+    numbers, log_dropped, log_largest = _norms(laws, error, share, kept)
     return Split(
         slack,
         inverse,
@@ -96,6 +95,7 @@ def _part(branch: Branch, first: int, last: int, kept: Frequencies | None, share
         imaginary,
         error + (laws.shape[1] + 40) * ULP,
         log_dropped,
+        log_largest,
         log_growth(branch, y, branch.raised().laws(first, last), kept.growth, kept.centre),
     )
 
@@ -109,16 +109,21 @@ def _kept_transforms(laws: Floats, reach: int, y: IntArray, kept: Frequencies) -
     return cosines * np.cos(halves) + sines * np.sin(halves), sines * np.cos(halves) - cosines * np.sin(halves)
 
 
-def _norms(laws: Floats, error: Floats, share: float, kept: Frequencies) -> tuple[Floats, Floats]:
-    """t_m(y) for each block, and the logarithm of the same norm over the frequencies that are not kept."""
+def _norms(laws: Floats, error: Floats, share: float, kept: Frequencies) -> tuple[Floats, Floats, Floats]:
+    """t_m(y) for each block, and logarithms for the frequencies beyond: of the norm for those that B is not a sum over.
+
+    And of the largest |phi| at those that are not kept at all, which serves any part of the rows.
+    """
     if share == 0.0:
-        return np.ones((len(laws), kept.blocks)), np.zeros(len(laws))
+        beyond = 0.0 if len(kept.measure) < len(full_measure(kept.points)) else np.log(SMALLEST)
+        return np.ones((len(laws), kept.blocks)), np.zeros(len(laws)), np.full(len(laws), beyond)
     magnitudes = np.minimum(np.abs(transforms(laws, kept.points)) + (error + FFT_ERROR)[:, None], 1.0)
-    measure, count = full_measure(kept.points), len(kept.measure)
+    measure, count = full_measure(kept.points), kept.few
+    largest = magnitudes[:, len(kept.measure) :].max(axis=1, initial=SMALLEST)
     large = magnitudes.max(axis=0) > POWERLESS**share
     large[:count] = True
     powers = magnitudes[:, large] ** (1 / share) * measure[large]
     block = kept.block[large]
     dropped = powers[:, count:].sum(axis=1) + POWERLESS
     sums = np.stack([powers[:, block == m].sum(axis=1) for m in range(kept.blocks)], axis=1) + POWERLESS
-    return np.minimum(sums**share * ABOVE, 1.0), np.log(dropped * ABOVE) * share
+    return np.minimum(sums**share * ABOVE, 1.0), np.log(dropped * ABOVE) * share, np.log(largest) + 1e-12

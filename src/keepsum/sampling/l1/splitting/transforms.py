@@ -90,6 +90,8 @@ class Frequencies:
         G.
     measure
         The weight of each k in the mean over all G frequencies, -k included.
+    few
+        How many of them the sum over all rows needs; more are kept for the sums over a part of the rows.
     growth
         s: tails are bounded by moments of e^(s|u - centre * y|).
     centre
@@ -102,6 +104,7 @@ class Frequencies:
 
     points: int
     measure: Floats
+    few: int
     growth: float
     centre: float
     block: IntArray
@@ -124,11 +127,13 @@ def frequencies_of(
     rests: Sequence[Weights],
     epsilon: float,
     blocks: int,
+    parts: int = 1,
 ) -> Frequencies:
     """G large enough that a sum beyond G is negligible, and as many frequencies as matter, for ordinary sums.
 
     What is ordinary is a guess, from some bases and the weights of the rest of each row: all of a row adds up to 0.
-    Bounds for the sums at hand are computed when a table is drawn.
+    Bounds for the sums at hand are computed when a table is drawn. ``parts`` is how many times as many rows there are
+    as in the part of them that is solved for.
     """
     rows = sum(counts)
     chances = [[_ordinary(branch.whole, rest) for branch, rest in zip(base, rests, strict=True)] for base in bases]
@@ -164,13 +169,21 @@ def frequencies_of(
                 _ordinary_tail(base, ys, counts, g, growth, centre) for base, ys in zip(bases, typical, strict=True)
             ]
             if all(tail < limit for tail, limit in zip(tails, limits, strict=True)):
-                kept = max(int(np.flatnonzero(part > NEGLIGIBLE * part[0]).max()) + 1 for part in behind)
-                kept = len(measure) if len(measure) <= FEW else kept
+                kept = max(_mattering(measure, product, 1) for product in products)
+                more = max(_mattering(measure, product, parts) for product in products)
                 break
     width = min(np.pi, SPAN / max(min(spreads), 1e-9)) / blocks
     block = np.minimum((2 * np.pi / g * np.arange(g // 2 + 1) / width).astype(np.int64), blocks - 1)
     block = np.unique(block, return_inverse=True)[1]
-    return Frequencies(g, measure[:kept], growth, centre, block, _shares(variances, counts))
+    return Frequencies(g, measure[:more], kept, growth, centre, block, _shares(variances, counts))
+
+
+def _mattering(measure: Floats, product: Floats, parts: int) -> int:
+    """How many frequencies are not negligible for a part of the rows, whose product is that of all to the power 1/n."""
+    if len(measure) <= FEW:
+        return len(measure)
+    behind = np.cumsum((measure * product ** (1 / parts))[::-1])[::-1]
+    return int(np.flatnonzero(behind > NEGLIGIBLE * behind[0]).max()) + 1
 
 
 def _shares(variances: Floats, counts: Sequence[int]) -> Floats:
