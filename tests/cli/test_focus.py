@@ -85,7 +85,7 @@ def test_gaussian_noise_is_released_shown_and_verified(run: Callable[..., Any], 
     [
         (
             ["--epsilon", "1", "--delta", "1e-6", "--focus", "county=1", "--cell-share", "3"],
-            "Gaussian.per_unit(rho=0.00655083",
+            "Gaussian.per_unit(rho=0.0104576",
         ),
         (["--rho", "1", "--focus", "county=1"], "Gaussian.per_unit(rho=0.25, focus={'county': 0.25})"),
     ],

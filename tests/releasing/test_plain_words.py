@@ -63,7 +63,7 @@ def test_a_pure_loss(margins):
         ),
         (
             ks.Gaussian(rho="1/2"),
-            "at most 186 times as likely to conclude it, plus a probability of 0.000001",
+            "at most 154 times as likely to conclude it, plus a probability of 0.000001",
         ),
     ],
     ids=["l2", "tiny", "large", "huge", "epsilon and delta", "rho"],
