@@ -202,7 +202,8 @@ def test_rests_are_what_else_is_drawn_from_the_same_forced_row(made):
             rests.setdefault(form.first + law, set()).add(rest)
     for form in bundles.forms:
         assert all(rest in rests[law] for law, rest in enumerate(form.rests, form.first))
-    assert sum(map(len, rests.values())) <= len(rests) + 3
+    if ELSEWHERE not in {*bundles.left.tolist(), *bundles.right.tolist()}:  # without structural zeros all are alike
+        assert all(len(several) == 1 for several in rests.values())
 
 
 def test_components_share_nothing():
