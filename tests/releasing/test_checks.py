@@ -76,6 +76,12 @@ def as_table(document):
     document["guarantee"]["blocks"][0]["form"].update(kind="table", shape=[8, 8])
 
 
+def as_eliminated(document):
+    """A table under all two-way margins said to be drawn by eliminating axes, which it has no families for."""
+    exact_by("axis_elimination", document, acceptance=0.9)
+    document["guarantee"]["blocks"][0]["form"].update(kind="regions", shape=[])
+
+
 FOLLOWS = [
     # What an attack found: a distance said to be unknown, or below ours; methods that cannot be; limits too good.
     ("simulated", at(*FIRST)(lambda old: old | {"any_value": None, "unknown_cells": 1}), "the distances"),
@@ -271,6 +277,7 @@ FOLLOWS = [
     ("rounded", lambda document: exact_by("solved_regions", document), "the blocks"),
     ("rounded", lambda document: exact_by("solved_regions", document, acceptance=0.01), "the blocks"),
     ("solved", lambda document: exact_by("layer_splitting", document, acceptance=0.9), "the blocks"),
+    ("solved", as_eliminated, "the blocks"),
     ("holes", lambda document: exact_by("two_rows", document), "the blocks"),
     ("holes", lambda document: exact_by("uniform_compositions", document), "the blocks"),
     ("holes", lambda document: exact_by("part_by_part", document), "the blocks"),

@@ -113,7 +113,8 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         "the per-person loss": _loss_follows(record.person, drawn),
         "the blocks": _forms_follow(record.blocks, plan.groups)
         and all(_block_is_plausible(block, drawn.norm) for block in record.blocks)
-        and _methods_are_chosen(facts, plan),
+        and _methods_are_chosen(facts, plan)
+        and _families_are_summed_out(record.blocks, plan.groups),
         "the sampling": _sampling_follows(record.sampling, record.blocks, drawn),
         "the accuracy": accuracy_follows(facts, plan, released),
         "the exposed cells": exposure_follows(facts, plan, released),
@@ -342,6 +343,20 @@ def _methods_are_chosen(facts: ReleaseFacts, plan: CompiledPlan) -> bool:
     }
     split = [block for block in blocks if block.sampler.method == "layer_splitting"]
     return not any(_form_key(form_of(block.form), block.blocks, block.cells) in solved for block in split)
+
+
+def _families_are_summed_out(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -> bool:
+    """Whether axes are eliminated only where all families of totals can be summed out."""
+    eliminated = [
+        _form_key(form_of(block.form), block.blocks, block.cells)
+        for block in blocks
+        if block.sampler.method == "axis_elimination"
+    ]
+    return not eliminated or set(eliminated) <= {
+        _unrecognised(_form_key(group.form, group.blocks, group.cells))
+        for group in groups
+        if group.members and group.members[0].system.collapses is not None
+    }
 
 
 def _block_is_plausible(block: BlockRecord, norm: Norm) -> bool:

@@ -39,21 +39,22 @@ EQUATIONS = 5 * 10**5  # entries of the dense matrix that is solved
 def choose_other(problem: Problem, cells: list[IntArray], store: OutcomeStore, table: Choice | None) -> Choice:
     """As pilots have chosen before, if they have; else an exact sampler, if one is fast enough, or a general one.
 
-    ``table`` is what is known of the exact sampler of two-way tables: that it is none, and why.
+    ``table`` is what is known of the exact sampler of decomposable totals: that it is none, and why.
     """
     limits = [
         *limits_of("general", vars(general)),
         *limits_of("splitting", vars(splitting)),
         *limits_of("l1", globals()),
     ]
-    return choose_general(arrange(problem, cells), store, limits, lambda: table or _choose_exact(problem, cells))
+    return choose_general(arrange(problem, cells), store, limits, lambda: _choose_exact(problem, cells, table))
 
 
-def _choose_exact(problem: Problem, cells: list[IntArray]) -> Choice:
+def _choose_exact(problem: Problem, cells: list[IntArray], known: Choice | None) -> Choice:
     """Splitting columns or layers of tables, solving for the widest regions elsewhere; each where it is fast enough."""
     system, sizes = problem.system, problem.sizes
-    decomposable = splitting.choose_decomposable(system, sizes, cells, problem.epsilon)
-    if decomposable is not None and (decomposable.sampler is not None or system.two_way is not None):
+    decomposable = known or splitting.choose_decomposable(system, sizes, cells, problem.epsilon)
+    is_table = system.grid is not None or system.two_way is not None
+    if decomposable is not None and (decomposable.sampler is not None or is_table):
         return decomposable
     if system.grid is not None and sizes.max() == 1 and len(core_shape(system.grid)) == 3:
         return _three_way_choice(problem, system.grid, cells)
