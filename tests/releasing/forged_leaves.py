@@ -55,7 +55,7 @@ ENUMERATED = {
     "norm": ["l1", "l2"],
     "name": ["laplace", "gaussian"],
     "to": ["any value", "some other value"],
-    "calibration": ["zcdp", "tight", "paper"],
+    "calibration": ["lines", "zcdp", "tight", "paper"],
     "exactness": ["exact", "rounded", "estimated"],
     "randomness": ["system", "seed"],
     "method": [

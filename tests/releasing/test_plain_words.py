@@ -182,7 +182,12 @@ def test_an_earlier_definition_says_less():
 CAVEAT = "the shortest change that keeps the totals, though it may lead to negative counts, so that tables without them"
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in SAMPLES.glob("*/certificate.json")))
+EARLIER = sorted(
+    path.parent.name for path in SAMPLES.glob("*/certificate.json") if b"keepsum.certificate/2" in path.read_bytes()
+)
+
+
+@pytest.mark.parametrize("name", EARLIER)
 def test_an_earlier_definition_is_named_wherever_a_limit_is_stated(name):
     """In ``show``, in a report's page, registry entry and answers, and in the statement of ``verify``."""
     certificate = sample(name)

@@ -278,7 +278,9 @@ def _epsilon_follows(person: PersonRecord, drawn: GaussianMechanism, distance: D
     loss = drawn.loss(distance)
     if person.epsilon is None or loss.epsilon is None or loss.delta is None or person.rho is not None:
         return False
-    epsilon = Fraction(person.epsilon)
+    epsilon, goal = Fraction(person.epsilon), drawn.calibrated
+    if goal is not None and loss.epsilon == goal.epsilon:  # nothing was looked for
+        return _rounded_up(person.epsilon, loss.epsilon) and _rounded_up(person.delta, loss.delta)
     if epsilon > loss.epsilon * (1 + LOOKED_FOR) or not _rounded_up(person.delta, loss.delta):
         return False
     return epsilon >= loss.epsilon or holds(epsilon, loss.delta, drawn.rho_at(distance))
