@@ -64,7 +64,9 @@ def all_alike(collapses: Sequence[Collapse]) -> bool:
         if axis.any():
             axes.append(axis)
     entries = len(axes[0]) if axes else 0
-    return math.prod(int(axis.max()) + 1 for axis in axes) == entries == int(_product(axes, entries).max(initial=-1)) + 1
+    return (
+        math.prod(int(axis.max()) + 1 for axis in axes) == entries == int(_product(axes, entries).max(initial=-1)) + 1
+    )
 
 
 def _with_joins(families: list[IntArray]) -> list[IntArray] | None:
