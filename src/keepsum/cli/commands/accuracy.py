@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LOSSES = ("epsilon", "rho", "sigma")
 TARGETS, PICTURE_KINDS = ("typical", "largest"), (".png", ".svg", ".pdf")
-START = "0.25"  # the loss at which the search begins if none is declared
+START = "1"  # the loss at which the search begins if none is declared
 HELP = """Show margins of error, or the epsilon for a margin that you can live with. Spends no budget.
 
 Examples:
