@@ -115,6 +115,19 @@ SHAPES = {
     "3,143 × 8": (lambda: margins(3143, 8), ("0.25", "1"), 10, 35, False),
     "40 × 4 regions of three cells": (regions, ("0.25", "1"), 100, 12, True),
 }
+# Decomposable margins: the lengths of the axes, the margins, epsilon, draws at a time, and draws per second to reach.
+FAMILIES = {
+    "20x8x2/0.25": ((20, 8, 2), "A,B,C", 500, 3000),
+    "20x8x2/1": ((20, 8, 2), "A,B,C", 500, 3000),
+    "51x20x2/0.25": ((51, 20, 2), "A,B,C", 100, 400),
+    "10x10x10/0.25": ((10, 10, 10), "A,B,C", 100, 800),
+    "20x20x20/0.25": ((20, 20, 20), "A,B,C", 20, 100),
+    "3143x8x2/0.25": ((3143, 8, 2), "A,B,C", 5, 60),
+    "6x6x6x6/0.25": ((6, 6, 6, 6), "A,B,C,D", 100, 500),
+    "10x5x4x3/1": ((10, 5, 4, 3), "AB,BC,CD", 200, 800),
+    "51x20x2x5/0.25": ((51, 20, 2, 5), "A,B,C,D", 10, None),
+    "50x20x10x5x2/0.25": ((50, 20, 10, 5, 2), "A,B,C,D,E", 1, None),
+}
 PLAN_LIMIT = 2
 
 
@@ -152,3 +165,18 @@ def record_shape(bench: Bench, name: str, keep: ks.Invariants, mechanism: ks.Lap
     (choice,) = ks.plan(keep=keep, mechanism=mechanism).samplers
     bench.record_rate(name, timing)
     bench.record(f"{name}/accepted", choice.acceptance or 1.0, "share")
+
+
+@case("decomposable margins", quick=False)
+def families(bench: Bench) -> None:
+    """Tables of three axes and more, with a total kept for each or a chain of margins: time relative to NumPy's noise."""
+    for name, (shape, kept, draws, rate) in FAMILIES.items():
+        axes = {chr(65 + k): range(length) for k, length in enumerate(shape)}
+        keep = ks.Invariants.margins(ks.Domain(axes), [list(margin) for margin in kept.split(",")])
+        works = {"ours": exact(keep, draws, name.partition("/")[2]), "NumPy": numpy_noise(keep.size)}
+        times = by_turns(works, 5)
+        shown = name.replace("x", " × ").replace("/", ", ε = ")
+        bench.figure(f"{shown}: time per draw / NumPy's noise", ratio(times["ours"], times["NumPy"]), "×", None, times)
+        bench.record_rate(f"families/{name}", times["ours"])
+        if rate is not None:
+            bench.figure(f"{shown}: draws per second", 1 / times["ours"].best, "draws/s", at_least(rate))

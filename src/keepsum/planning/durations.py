@@ -1,7 +1,7 @@
 """About how long a draw takes: from what its samplers state that it costs, so that nothing is drawn to find out.
 
-What a plan says was measured on one core of an aarch64 server (Neoverse-N1, as in docs/speed.md); another machine may
-be twice as fast or half as fast. It does not depend on the machine that says it, so that a plan reads the same
+What a plan says was measured on one core of an aarch64 server (Neoverse-N1, as in docs/speed.md), split columns on one
+of x86-64 (Xeon at 2.50 GHz); another machine may be twice as fast or half as fast. It does not depend on the machine that says it, so that a plan reads the same
 everywhere. `make bench` compares it with what draws take (``benchmarks/cases/stated.py``).
 
 How many draws margins of error are simulated from follows from other figures, which are never measured again: a
@@ -20,8 +20,8 @@ NANOSECONDS_PER_CELL: dict[Method, float] = {
     "independent_cells": 7,
     "part_by_part": 12,
     "nested_totals": 50,
-    "column_splitting": 2.5,
-    "axis_elimination": 2.5,
+    "column_splitting": 4,
+    "axis_elimination": 4,
     "layer_splitting": 18,
     "solved_regions": 20,
     "conditional_cells": 85,
@@ -31,7 +31,7 @@ NANOSECONDS_PER_CELL: dict[Method, float] = {
     "gaussian_chain": 50,
 }
 # Splitting columns also computes, for each row of each bundle, what decides whether the bundle is accepted.
-NANOSECONDS_PER_ENTRY = 160
+NANOSECONDS_PER_ENTRY = 300
 # What margins of error are simulated by: the measurements of an earlier version, kept as they were.
 SIMULATION_NANOSECONDS: dict[Method, float] = {
     "independent_cells": 20,
