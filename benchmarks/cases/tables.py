@@ -169,7 +169,7 @@ def record_shape(bench: Bench, name: str, keep: ks.Invariants, mechanism: ks.Lap
 
 @case("decomposable margins", quick=False)
 def families(bench: Bench) -> None:
-    """Tables of three axes and more, with a total kept for each or a chain of margins: time relative to NumPy's noise."""
+    """Tables of three axes and more, with a total kept for each or a chain of margins, against NumPy's noise."""
     for name, (shape, kept, draws, rate) in FAMILIES.items():
         axes = {chr(65 + k): range(length) for k, length in enumerate(shape)}
         keep = ks.Invariants.margins(ks.Domain(axes), [list(margin) for margin in kept.split(",")])

@@ -1,8 +1,9 @@
 """About how long a draw takes: from what its samplers state that it costs, so that nothing is drawn to find out.
 
 What a plan says was measured on one core of an aarch64 server (Neoverse-N1, as in docs/speed.md), split columns on one
-of x86-64 (Xeon at 2.50 GHz); another machine may be twice as fast or half as fast. It does not depend on the machine that says it, so that a plan reads the same
-everywhere. `make bench` compares it with what draws take (``benchmarks/cases/stated.py``).
+of x86-64 (Xeon at 2.50 GHz); another machine may be twice as fast or half as fast. It does not depend on the machine
+that says it, so that a plan reads the same everywhere. `make bench` compares it with what draws
+take (``benchmarks/cases/stated.py``).
 
 How many draws margins of error are simulated from follows from other figures, which are never measured again: a
 certificate states that number, and it must not change because a sampler has become faster.
