@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keepsum.privacy.guarantee import USUAL_DELTA
+from keepsum.privacy.loss import Loss
+from keepsum.privacy.profile import holds, smallest_epsilon
 from keepsum.sources.locking import BUSY, claimed
 
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
@@ -153,8 +157,13 @@ def test_a_plan_of_several_tables_states_their_total(
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.decode().split())
     if norm == "l2":
+        # Two fixed together are one lattice: the delta of their sum is less than the conversion of rho says.
+        usual = Loss(smallest_epsilon(Fraction(1, 2), USUAL_DELTA), USUAL_DELTA)
+        assert holds(usual.epsilon, USUAL_DELTA, Fraction(1, 2))
+        assert not holds(usual.epsilon * Fraction(97, 100), USUAL_DELTA, Fraction(1, 2))
         same = (
-            "2 releases together: at most rho 0.5 (zCDP) for one person, with the kept totals of all of them the same."
+            f"2 releases together: at most rho 0.5 (zCDP), so {usual} for one person, with the kept totals of all of "
+            "them the same."
         )
         assert TOGETHER.format(same) in words
         return

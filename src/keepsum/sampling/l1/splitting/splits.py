@@ -23,7 +23,7 @@ from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, full_m
 from keepsum.sampling.l1.splitting.weights import ULP, beyond_tables
 
 CHUNK = 2**21  # entries of a table that are worked on at a time
-PEAK_ROOM = 1.001  # peaks are this much higher than they need be; their errors are far below that
+PEAK_ROOM = 1.001  # peaks are this much higher than they need be; their errors are at most half of that
 FFT_ERROR = 1e-11  # thousands of times what a transform of a law loses
 ABOVE = 1 + 1e-12  # for the rounding of powers, roots and exponentials in upper bounds
 SMALLEST = 1e-250  # of F: below, and where a row has no cell, parts are left to the referee
@@ -58,7 +58,7 @@ def split_of(branch: Branch, reach: int, kept: Frequencies | None, share: float 
     reach = max(0, int(np.cumprod((values > SMALLEST) & (errors < values / 1e3)).sum()) - 1)
     parts = [_part(branch, first, last, kept, share) for first, last in chunks(branch, reach)]
     whole = Split(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Split)))
-    good = np.cumprod(1e3 * whole.slack <= whole.peak_chance).astype(bool)
+    good = np.cumprod(2e3 * whole.slack <= whole.peak_chance).astype(bool)  # as PEAK_ROOM says
     return Split(*(getattr(whole, field.name)[good] for field in fields(Split)))
 
 
