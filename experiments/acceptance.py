@@ -32,7 +32,7 @@ def acceptance(epsilon: str, rows: int, columns: int, labelling: Labelling = PLA
     """The acceptance rate of a table of single cells; exact up to 1e-6 or so where :func:`summable`.
 
     >>> round(acceptance("1", 100, 3), 3), round(acceptance("0.25", 16, 16), 3)
-    (0.963, 0.556)
+    (0.963, 0.864)
     """
     exact = summable(epsilon, rows, columns)
     log_tables = (summed_log_tables if exact else approximate_log_tables)(epsilon, rows, columns)

@@ -112,9 +112,9 @@ def test_margins_of_the_example():
     accuracy = pictures.release().accuracy
     assert set(accuracy().margins) == {6}
     assert int(np.median(accuracy(0.99).margins)) == 9
-    assert set(accuracy(simultaneous=True).margins) == {10}
+    assert set(accuracy(simultaneous=True).margins) == {11}
     assert "`--level 0.99`: ±9 instead of ±6" in FLAT
-    assert "`accuracy(simultaneous=True)` in Python: ±10 for all 16" in FLAT
+    assert "`accuracy(simultaneous=True)` in Python: ±11 for all 16" in FLAT
     release = pictures.release()
     beta, alpha = {"county": "Beta", "education": "Low"}, {"county": "Alpha", "education": "Low"}
     low, high = release.interval({"county": ["Alpha", "Beta"], "education": "Low"})

@@ -99,7 +99,7 @@ def test_sums_of_a_three_way_table():
 
 def test_few_draws_of_a_large_table_are_simulated(monkeypatch):
     """Forty draws of a large table took as long as two releases of it."""
-    domain = ks.Domain({"a": list(map(str, range(2000))), "b": list("xyz"), "c": list("pqrs")})
+    domain = ks.Domain({"a": list(map(str, range(8_000))), "b": list("xyz"), "c": list("pqrs")})
     plan = ks.plan(domain, keep=[["a"], ["b"]], mechanism=ks.Laplace.per_unit(epsilon=1))
     drawn = []
     monkeypatch.setattr(

@@ -73,14 +73,12 @@ def test_rows_that_are_scaled(planned, tmp_path):
     assert_split(ks.Invariants.matrix(scaled()).over(DOMAIN), REGIONS, 1, planned("--keep-file", "totals.csv"))
 
 
-def test_three_margins_kept_separately_are_no_two_way_table(planned):
-    """County, age and sex totals are three partitions: the general sampler, and what is exact instead."""
+def test_three_margins_kept_separately_are_exact_too(planned):
+    """County, age and sex totals are three partitions, no two-way table: one axis is eliminated after the other."""
     keep = ks.Invariants.margins(DOMAIN, [["county"], ["age"], ["sex"]])
     plan = ks.plan(keep=keep, mechanism=ks.Laplace(epsilon="0.25"))
-    assert [choice.method for choice in plan.samplers] == ["mixture_rejection"]
+    assert [choice.method for choice in plan.samplers] == ["axis_elimination"]
     shown = planned("--keep", "county", "--keep", "age", "--keep", "sex")
-    assert plan.guarantee.sampling == shown["sampling"] == "rounded"
+    assert plan.guarantee.sampling == shown["sampling"] == "exact"
     assert [block["form"] for block in shown["blocks"]] == ["48 regions under 12 overlapping totals"]
-    text = " ".join(plan.explain(details=True).split())
-    assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace(0.25, norm='l2') " in text
-    assert ", or Gaussian with ks.Gaussian(0.25, delta=1e-6) " in text
+    assert "exact, by eliminating one axis after another" in " ".join(plan.explain(details=True).split())

@@ -10,7 +10,7 @@ from laws import assert_drawn_from, assert_not_drawn_from, boxed, power
 from splitting_laws import drawn, entry_sums
 
 from keepsum.sampling.l1.splitting import weights
-from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_ROW, DRAW_ROWS
+from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_ROW, DRAW_SOLVED
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
@@ -58,7 +58,7 @@ def test_law_where_floats_decide_little(name):
     sampler = Counting(Fraction(epsilon), sizes, margins=given, word_bits=8)
     assert_drawn_from(sums_of(name, sampler, 10_000), entries_law(name))
     assert len(asked) > 500, "the referee is hardly asked"
-    assert {DRAW_ROWS, ACCEPT_ROW} <= set(asked)
+    assert {DRAW_SOLVED, ACCEPT_ROW} <= set(asked)
 
 
 @pytest.mark.parametrize("name", ["both focused", "3 x 2, rows kept"])

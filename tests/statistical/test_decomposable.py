@@ -18,7 +18,7 @@ import keepsum as ks
 from keepsum.lattice.families import collapses_of
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.splitting.bundles import Table
-from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_ROW, DRAW_ROWS
+from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_ROW, DRAW_SOLVED
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import Splitting
 
@@ -117,7 +117,7 @@ def test_short_words(name, options):
     system = SYSTEMS[name]
     sampler = made(system, Counting, **options)
     entries = drawn(system, sampler, 2_000)
-    assert {DRAW_ROWS, ACCEPT_ROW} <= set(sampler.asked)
+    assert {DRAW_SOLVED, ACCEPT_ROW} <= set(sampler.asked)
     assert sum(sampler.asked.values()) > 100
     check(system, entries)
 

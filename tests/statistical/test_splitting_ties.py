@@ -8,7 +8,7 @@ from laws import assert_drawn_from, assert_not_drawn_from, power
 from splitting_laws import drawn, entries_law, entry_sums
 
 from keepsum.sampling.core.rng import Rng, rng
-from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_BUNDLE, ACCEPT_ROW, DRAW_ROWS, PICK_LABEL
+from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_BUNDLE, ACCEPT_ROW, DRAW_SOLVED, PICK_LABEL
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
@@ -66,7 +66,7 @@ def test_words_of_64_bits_leave_nothing_to_the_referee():
 @pytest.mark.parametrize("word_bits", [8, pytest.param(4, marks=pytest.mark.audit)])
 def test_short_words(name, word_bits):
     sampler = check(name, 6_000, word_bits=word_bits)
-    assert {DRAW_ROWS, ACCEPT_ROW, ACCEPT_BUNDLE} <= set(sampler.asked)
+    assert {DRAW_SOLVED, ACCEPT_ROW, ACCEPT_BUNDLE} <= set(sampler.asked)
 
 
 @pytest.mark.thinned

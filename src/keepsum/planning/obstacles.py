@@ -50,7 +50,7 @@ def obstacle_of(kept: KeptMargins) -> Obstacle | None:
     >>> found.margins
     (('county', 'sex'), ('county', 'age'), ('sex', 'age'))
     >>> found.fewer[0], found.joined
-    ((('county', 'sex'), ('county', 'age'), ('year',)), (('county', 'sex', 'age'), ('year',)))
+    ((('county', 'age'), ('sex', 'age'), ('year',)), (('county', 'sex', 'age'), ('year',)))
     """
     if is_decomposable(kept.margins):
         return None

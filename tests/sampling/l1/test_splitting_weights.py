@@ -192,7 +192,9 @@ def test_moments_are_bounds(pair):
     for name in exact.names():
         weights, true = weights_of(sampler, name), [float(real(value)) for value in exact.weights(name)]
         for rate, bound in zip(weights.rates.tolist(), weights.log_moments.tolist(), strict=True):
-            moment = true[0] + sum(w * (math.exp(rate * y) + math.exp(-rate * y)) for y, w in enumerate(true) if y)
+            moment = true[0] + sum(
+                w * (math.exp(rate * y) + math.exp(-rate * y)) for y, w in enumerate(true) if y and w
+            )
             assert math.log(moment) <= bound + math.log(1.001)
 
 
@@ -211,8 +213,9 @@ def test_what_lies_beyond_tables_is_bounded(pair, growth):
                 outside = sum(
                     float(real(weight)) * math.exp(s * abs(u))
                     for u, weight in exact.joint(name, y).items()
-                    if abs(u) > (left.reach if ends is None else ends) or abs(y - u) > right.reach
-                )
+                    if (abs(u) > (left.reach if ends is None else ends) or abs(y - u) > right.reach)
+                    and float(real(weight))
+                )  # weights that floats cannot hold are far below the others
                 assert outside <= bound
 
 
