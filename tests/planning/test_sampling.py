@@ -229,7 +229,6 @@ def test_labels_are_tried_where_they_fit(side, epsilon, blocks):
 @pytest.mark.parametrize(
     ("shape", "epsilon", "words"),
     [
-        ((300, 300), "1.5", "more than 1,000,000 cells per accepted draw, and the block is too large for a chain"),
         ((14, 14, 14), "1", "too much time or memory at this epsilon, and the block is too large for a chain"),
     ],
 )

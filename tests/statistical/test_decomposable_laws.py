@@ -115,8 +115,6 @@ EASY = [
     "one-way 2 x 2 x 2",
     "one-way 3 x 2 x 2",
     "one-way, regions",
-    "one-way, large regions",
-    "star, large epsilon",
     "county, state x sex, age",
     "zeros and a pinned entry",
     "star with zeros",

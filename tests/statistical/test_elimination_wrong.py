@@ -77,7 +77,7 @@ def test_no_factor_exceeds_1(name):
 
 def test_entries_in_the_same_totals_have_no_model():
     with pytest.raises(ValueError, match="same totals"):
-        Model(SYSTEMS["one-way, an axis in no margin"])
+        Model(System({"A": 3, "B": 2, "C": 2, "D": 3}, "A B C", "1"))
 
 
 def test_margins_that_are_not_decomposable_have_no_model():
