@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 LOSSES = ("epsilon", "rho", "sigma")
 TARGETS, PICTURE_KINDS = ("typical", "largest"), (".png", ".svg", ".pdf")
-START = "1"  # the loss at which the search begins if none is declared
+# The loss at which the search begins if none is declared; the paper's calibration takes no epsilon from 1/e on.
+START, PAPERS_START = "1", "0.25"
 HELP = """Show margins of error, or the epsilon for a margin that you can live with. Spends no budget.
 
 Examples:
@@ -160,7 +161,8 @@ def _with_loss(job: Job, wanted: Target | None) -> Job:
             "shares of the epsilon that is found. Leave out --per-unit."
         )
     name = "rho" if noise.kind == "gaussian" and noise.delta is None else "epsilon"
-    filled = msgspec.structs.replace(noise, **{name: START})
+    start = PAPERS_START if noise.calibration == "paper" else START
+    filled = msgspec.structs.replace(noise, **{name: start})
     return replace(job, spec=msgspec.structs.replace(job.spec, mechanism=filled))
 
 
