@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 DEMO_STAMP := $(VENV)/.ready-for-demo
+EXTRAS_OFFLINE ?= cli
 EXTRAS := cli,parquet,excel,sql,web,report,accounting
 NATIVE := src/keepsum/sampling/native
 SPARK_VENV := .venv-spark
@@ -17,7 +18,7 @@ SPARK_STAMP := $(SPARK_VENV)/.ready
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup setup-spark kernels wheel test audit audit-spark lint demo app examples bench bench-spark convergence fibres paper clean services java
+.PHONY: help setup setup-spark kernels wheel offline test audit audit-spark lint demo app examples bench bench-spark convergence fibres paper clean services java
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ wheel: $(STAMP) kernels  ## make an sdist and a wheel of this platform, for ever
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build
 	@ls dist
+
+offline: wheel  ## put Keepsum and what it needs into dist/offline, to install where there is no network (EXTRAS_OFFLINE=cli)
+	@scripts/offline $(BIN)/python dist/keepsum-*.whl dist/offline $(EXTRAS_OFFLINE)
 
 setup-spark: $(SPARK_STAMP)  ## make .venv-spark with the extra spark and what its tests need
 

@@ -162,10 +162,17 @@ def driver_alone(cells: int, out: Path) -> dict[str, Any]:
     """What the driver does for a table of so many cells, with the sums that workers would have sent made up."""
     from keepsum.sampling.core.rng import rng
     from keepsum.spark import release
-    from keepsum.spark.filling import Noise
     from keepsum.spark.layout import Layout
-    from keepsum.spark.preparing import Declared, facts_of, ready_plan, totals_of
-    from keepsum.spark.sums import check_distributable, draw_sums, is_free
+    from keepsum.spark.preparing import (
+        Declared,
+        check_distributable,
+        draw_sums,
+        facts_of,
+        is_free,
+        ready_plan,
+        totals_of,
+    )
+    from keepsum.spark.workers import TaskNoise
 
     certificate = importlib.import_module(release.__module__)._certificate
     counties, seconds = cells // 10**4, {}
@@ -184,7 +191,7 @@ def driver_alone(cells: int, out: Path) -> dict[str, Any]:
         facts = timed("facts", lambda: facts_of(plan, sums))
         totals = timed("totals", lambda: totals_of(plan, sums))
         drawn = timed("sums drawn", lambda: draw_sums(plan, layout, rng()))
-        noise = Noise(bytes(32), plan.mechanism.kind, plan.mechanism.scale, drawn, is_free(plan))
+        noise = TaskNoise(bytes(32), plan.mechanism.kind, plan.mechanism.scale, drawn, is_free(plan))
         sent = timed("broadcast", lambda: len(pickle.dumps((layout, noise))))
         document = timed("certificate", lambda: certificate(facts, what, totals, "0" * 64, False, None).to_json())
     return costs.figures([os.getpid()]) | {

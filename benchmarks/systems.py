@@ -8,7 +8,7 @@ import numpy as np
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
-from keepsum.planning.selection.general import CANDIDATE_TV, Problem, mixture_chain, slabs_of
+from keepsum.planning.selection.general import CANDIDATE_TV, BlockProblem, mixture_chain, slabs_of
 from keepsum.sampling.general.chains import MixtureChain
 from keepsum.sampling.general.mixture import Mixture, Tuned
 
@@ -82,4 +82,4 @@ def general_chain(keep: ks.Invariants, epsilon: str, candidate_tv: float = CANDI
     (block,) = structure.blocks
     sizes = structure.sizes[block.regions]
     mixture = Mixture.of(float(Fraction(epsilon)), slabs_of(block.system), block.system.matrix, sizes, tau=0.1)
-    return mixture_chain(Problem(block.system, sizes, 1, Fraction(epsilon)), mixture, candidate_tv)
+    return mixture_chain(BlockProblem(block.system, sizes, 1, Fraction(epsilon)), mixture, candidate_tv)

@@ -18,10 +18,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from keepsum.sampling.l1.splitting.added import two_way
 from keepsum.sampling.l1.splitting.bundles import bundled
 from keepsum.sampling.l1.splitting.laws import Labelling, laws_of
-from keepsum.sampling.l1.splitting.transforms import Branch, full_measure, transforms
+from keepsum.sampling.l1.splitting.slices import two_way
+from keepsum.sampling.l1.splitting.splits import Branch, full_measure, transforms
 
 PLAIN = Labelling()
 LARGEST_GRID = 2**24  # frequencies of a Fourier sum

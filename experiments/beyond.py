@@ -37,9 +37,41 @@ MAPPED_SYSTEMS = {
     "6 × 6 × 6, two-way margins": "table 6 6 6",
     "20 × 4 × 4, two-way margins": "table 20 4 4",
     "10 × 10 × 10, two-way margins": "table 10 10 10",
-    "6 × 4 × 2, three one-way margins": "ways 6 4 2",
-    "20 × 8 × 2, three one-way margins": "ways 20 8 2",
     "5 weighted totals, 40 cells": "random 5 40",
+    # Decomposable margins of several axes. One-way margins:
+    "6 × 4 × 2, three one-way margins": "margins 6x4x2 A B C",
+    "20 × 8 × 2, three one-way margins": "margins 20x8x2 A B C",
+    "51 × 20 × 2, three one-way margins": "margins 51x20x2 A B C",
+    "10 × 10 × 10, three one-way margins": "margins 10x10x10 A B C",
+    "6 × 6 × 6 × 6, four one-way margins": "margins 6x6x6x6 A B C D",
+    "10 × 5 × 4 × 3 × 2, five one-way margins": "margins 10x5x4x3x2 A B C D E",
+    # Chains:
+    "20 × 8 × 2, chain AB, BC": "margins 20x8x2 AB BC",
+    "10 × 5 × 4 × 3, chain AB, BC, CD": "margins 10x5x4x3 AB BC CD",
+    "8 × 6 × 5 × 4, chain AB, BC, CD": "margins 8x6x5x4 AB BC CD",
+    "6 × 4 × 3 × 2 × 2, chain AB, BC, CD, DE": "margins 6x4x3x2x2 AB BC CD DE",
+    "10 × 5 × 4 × 3, chain AB, BC, and D": "margins 10x5x4x3 AB BC D",
+    # Stars:
+    "20 × 8 × 2, star AB, AC": "margins 20x8x2 AB AC",
+    "10 × 5 × 4 × 3, star AB, AC, AD": "margins 10x5x4x3 AB AC AD",
+    "10 × 4 × 3 × 2 × 2, star AB, AC, AD, AE": "margins 10x4x3x2x2 AB AC AD AE",
+    "10 × 5 × 4 × 3, star AB, AC, and D": "margins 10x5x4x3 AB AC D",
+    "6 × 5 × 4 × 3, star ABC, ABD": "margins 6x5x4x3 ABC ABD",
+    # Counties (C) in states (S), by sex (X) and age (A):
+    "4 states of 5 counties × 2 × 8: C, SX": "nested 4x5x2x8 C SX",
+    "4 states of 5 counties × 2 × 8: C, X, A": "nested 4x5x2x8 C X A",
+    "4 states of 5 counties × 2 × 8: C, SX, A": "nested 4x5x2x8 C SX A",
+    "4 states of 5 counties × 2 × 8: CX, SA": "nested 4x5x2x8 CX SA",
+    "4 states of 5 counties × 2 × 8: C, SX, SA": "nested 4x5x2x8 C SX SA",
+    # Structural zeros where the first two categories are the same:
+    "20 × 8, both margins, zeros": "zeros 20x8 A B",
+    "12 × 12, both margins, zeros": "zeros 12x12 A B",
+    "6 × 4 × 2, three one-way margins, zeros": "zeros 6x4x2 A B C",
+    "6 × 4 × 2, chain AB, BC, zeros": "zeros 6x4x2 AB BC",
+    "6 × 4 × 2 × 2, star AB, AC, and D, zeros": "zeros 6x4x2x2 AB AC D",
+    # Not decomposable:
+    "6 × 5 × 4 × 3: AB, BC, CA, and D": "margins 6x5x4x3 AB BC CA D",
+    "4 × 4 × 4 × 4: AB, BC, CD, DA": "margins 4x4x4x4 AB BC CD DA",
 }
 SLOW = {
     "64 × 64, both margins",
@@ -49,9 +81,10 @@ SLOW = {
     "6 × 6 × 6, two-way margins",
     "20 × 4 × 4, two-way margins",
     "10 × 10 × 10, two-way margins",
-    "20 × 8 × 2, three one-way margins",
     "5 weighted totals, 40 cells",
-}
+    *(name for name, totals in MAPPED_SYSTEMS.items() if totals.startswith(("margins", "nested", "zeros"))),
+} - {"6 × 4 × 2, three one-way margins"}
+NESTED_AXES = ("S", "C", "X", "A")  # states, their counties, sex and age
 
 
 def run(setting: Setting) -> Section:
@@ -66,14 +99,13 @@ def run(setting: Setting) -> Section:
 def system(name: str) -> ks.Invariants:
     """Totals by name, including those of :func:`experiments.steps.invariants`."""
     kind, *numbers = name.split()
+    if kind in ("margins", "nested", "zeros"):
+        return kept_margins(kind, [int(number) for number in numbers[0].split("x")], numbers[1:])
     sizes = [int(number) for number in numbers]
     if kind == "table":
         axes = [f"x{k}" for k in range(len(sizes))]
         domain = ks.Domain({axis: range(n) for axis, n in zip(axes, sizes, strict=True)})
         return ks.Invariants.margins(domain, [[a for a in axes if a != summed] for summed in axes])
-    if kind == "ways":
-        domain = ks.Domain({f"x{k}": range(n) for k, n in enumerate(sizes)})
-        return ks.Invariants.margins(domain, [[f"x{k}"] for k in range(len(sizes))])
     if kind == "regions":
         domain = ks.Domain({axis: range(n) for axis, n in zip(REGION_AXES, sizes, strict=True)})
         return ks.Invariants.margins(domain, [["county", "sex"], ["age"]])
@@ -83,6 +115,20 @@ def system(name: str) -> ks.Invariants:
         weights = np.random.default_rng(5).integers(0, 4, size=sizes)
         return ks.Invariants.matrix(weights)
     return invariants(name)
+
+
+def kept_margins(kind: str, sizes: list[int], margins: list[str]) -> ks.Invariants:
+    """Margins of axes that are letters: crossed, or counties in states, or with zeros where A and B are the same."""
+    if kind == "nested":
+        states, counties, *others = sizes
+        nested = {state: [f"{state}.{county}" for county in range(counties)] for state in range(states)}
+        crossed = {axis: range(n) for axis, n in zip(NESTED_AXES[2:], others, strict=True)}
+        domain = ks.Domain({"S": range(states), "C": nested, **crossed}, within={"C": "S"})
+    else:
+        domain = ks.Domain({axis: range(n) for axis, n in zip("ABCDE", sizes, strict=False)})
+    for same in range(min(sizes[:2])) if kind == "zeros" else ():
+        domain = domain.without({"A": same, "B": same})
+    return ks.Invariants.margins(domain, [*map(list, margins)])
 
 
 def hierarchy(states: int, counties: int, tracts: int) -> sparse.csr_array:

@@ -133,15 +133,16 @@ def _draw_acceptance(setting: Setting, section: Section, panels: Any, rates: dic
         axes.set_xscale("log", base=10 if label == "ε" else 2)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_minor_formatter("")
-        axes.set_yscale("linear" if label == "rows r" else "log")
+        axes.set_yscale("log" if label == "ε" else "linear")
         axes.set_xlabel(label)
         axes.grid(axis="y", color="#EEEEEE")
         axes.legend(frameon=False, loc="lower left")
-    grid[0, 1].set_ylim(0, 1.02)
+    for axes in grid[0, :2]:
+        axes.set_ylim(0, 1.02)
     grid[0, 0].set_ylabel("acceptance rate")
-    grid[0, 0].set_title("Falls with columns unless labelled,")
+    grid[0, 0].set_title("Falls slowly with columns,")
     grid[0, 1].set_title("not with rows;")
-    grid[0, 2].set_title("lowest at ε 2 to 3")
+    grid[0, 2].set_title("lowest at ε 2.5 to 3")
     note(
         figure,
         "lines computed, where the approximation is good; points measured; triangles: none accepted, upper limit",

@@ -16,7 +16,7 @@ from experiments.claims import Claim, at_most, not_rejected, within_factor
 from experiments.drawing import BLUE, GREY, ORANGE, RED, new, note, save
 from experiments.setting import Section, Setting
 from experiments.small import EPSILON, RATE, TIMING_HEAD, Study, draw_seconds, timing_rows, unbiased
-from keepsum.accuracy.tails import valid_from
+from keepsum.accuracy.sizes import valid_from
 
 
 def run(setting: Setting, studies: list[Study]) -> Section:

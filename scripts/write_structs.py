@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_origin
 
 import numpy as np
 
-from keepsum.sampling.core.layouts import Array, Fields, Layout, Number, layout_of
+from keepsum.sampling.core.kernel import Array, Fields, Layout, Number, layout_of
 
 NATIVE = Path(__file__).parents[1] / "src" / "keepsum" / "sampling" / "native"
 # Header and module, each before those that include it.

@@ -193,7 +193,7 @@ def import_everything() -> None:
 
     import keepsum
     from keepsum.cli import app
-    from keepsum.sampling.core import forking, library
+    from keepsum.sampling.core import forking, kernel
 
     for module in pkgutil.walk_packages(keepsum.__path__, "keepsum."):
         if not module.name.endswith("__main__"):
@@ -205,7 +205,7 @@ def import_everything() -> None:
         importlib.import_module(name)
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module("typer._adapters")  # what typer imports at its first option, where it does
-    library.library()
+    kernel.library()
     with contextlib.redirect_stdout(io.StringIO()):  # no command prints to a terminal here
         program = get_command(app.build())
     app.build = lambda: program  # reading the options of every command takes longer than most commands

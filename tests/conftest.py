@@ -12,6 +12,7 @@ from hypothesis import settings
 
 import keepsum as ks
 from support import missing_service
+from wording import check_each_error
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
@@ -28,23 +29,11 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, handler)
 
 
-EVERY = 5  # make test has one case in so many of a thinned test; the number stands here alone
+check_each_error()
 
 
-@pytest.hookimpl(tryfirst=True)  # before cases are selected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Most cases of tests that are marked as thinned, because they take long, belong to the audit.
-
-    Tests that fork come first, while the process is small: the larger it is, the longer a fork takes.
-    """
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("thinned") is not None and item.get_closest_marker("audit") is None:
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for several in cases.values():
-        for place, item in enumerate(several):
-            if place % EVERY:
-                item.add_marker("audit")
+    """Tests that fork come first, while the process is small: the larger it is, the longer a fork takes."""
     items.sort(key=lambda item: not hasattr(getattr(item, "module", None), "Fork"))
 
 

@@ -13,14 +13,13 @@ import keepsum as ks
 from keepsum.lattice.structure import decompose
 from keepsum.projection.nearest import nearest
 from keepsum.sampling.gaussian.factors import make_factor
-from keepsum.sampling.gaussian.tables import table_steps
+from keepsum.sampling.gaussian.sums import table_steps
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
 from keepsum.sampling.general.mixture import Mixture, OneWidth
-from keepsum.sampling.general.scales import accumulate
-from keepsum.sampling.general.slabs import table_slabs
+from keepsum.sampling.general.scales import accumulate, table_slabs
 from keepsum.sampling.l1.focus.sampler import NestedFocus
-from keepsum.sampling.l1.focus.tree import Totals
+from keepsum.sampling.l1.focus.tree import NestedTotals
 from keepsum.sampling.l1.forced_sums import ForcedSums
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from support import margins
@@ -41,7 +40,9 @@ def draw_all() -> None:
     ColumnSplitting(Fraction(1), [[1, 2, 1], [1, 1, 1], [1, 1, 1]]).draw_into(
         np.empty((2, 10), dtype=np.int64), ks.rng()
     )
-    NestedFocus(Totals([-1], [2], [Fraction(1)], Fraction(1))).draw_into(np.empty((2, 2), dtype=np.int64), ks.rng())
+    NestedFocus(NestedTotals([-1], [2], [Fraction(1)], Fraction(1))).draw_into(
+        np.empty((2, 2), dtype=np.int64), ks.rng()
+    )
     general()
     once_in_a_while()
     structure = decompose(margins(2, 2).coefficients)

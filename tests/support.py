@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from _pytest.mark.structures import ParameterSet
 
 import keepsum as ks
+from keepsum.specs.faces import in_shell
 
 # Seconds after which a process or a thread is given up, far more than any takes on the busiest machine: it ends what
 # would never end. No test is about time.
 HANG = 3600
+
+EVERY = 5  # `make test` has one case in so many of a test that takes long in all; the number stands here alone
 
 # How to tell that an outside service is there.
 SERVICES: dict[str, Callable[[], bool]] = {
@@ -91,3 +98,47 @@ def titles_inside(figure: Any) -> bool:
     boxes = [title.get_window_extent() for title in titles]
     edge = figure.bbox
     return all(box.x0 >= 0 and box.y0 >= 0 and box.x1 <= edge.x1 and box.y1 <= edge.y1 for box in boxes)
+
+
+@contextmanager
+def refused_in_shell(words: str) -> Iterator[None]:
+    """What is done inside is refused, in words that match these once the shell says them."""
+    with pytest.raises(ks.InputError) as caught:
+        yield
+    assert re.search(words, in_shell(str(caught.value))), in_shell(str(caught.value))
+
+
+# The status of a command that fails, by what it says: an account of the rule that does not know the errors.
+STATUSES = (
+    (6, ("already exists", "There must be no spec", "must not exist yet")),
+    (2, ("has no such table", "have the same name", "it is not such a database", "it is not UTF-8 text")),
+    (2, ("it is not well-formed CSV", "it is not a whole Parquet file")),
+    (5, ("must be readable", "must be writable", "must be in an existing folder", "does not exist", "does not wait")),
+    (
+        5,
+        ("must be a file, and there is none", "of a release, and there is none", "must be a folder, and there is none"),
+    ),
+    (5, ("another process is writing", "in use by another process", "The command failed", "was closed before")),
+    (4, ("must allow for the release", "must be charged to a budget", "A budget per person must be")),
+    (1, ("must verify to be imported", "must verify before it is used")),
+    (7, ("must fit in memory", "Memory ran out", "No sampler", "sampler for every block", "memory limit of this")),
+    (7, ("for l1 Laplace noise, got", "for Gaussian noise, got", "for l2 Laplace noise, got")),
+)
+
+
+def refusal(done: Any) -> int:
+    """The status that a command that failed must have, by what it said on standard error."""
+    said = done.stderr.decode(errors="replace")
+    return next((status for status, words in STATUSES if any(word in said for word in words)), 2)
+
+
+def mostly_audit(names: str | Sequence[str], cases: Iterable[Any], **settings: Any) -> pytest.MarkDecorator:
+    """As ``pytest.mark.parametrize``; all but some of the cases, by their places, belong to ``make audit``."""
+    several = len(names.split(",") if isinstance(names, str) else names) > 1
+    marked = []
+    for place, case in enumerate(cases):
+        if not isinstance(case, ParameterSet):
+            case = pytest.param(*case) if several else pytest.param(case)
+        audit = () if place % EVERY == 0 else (pytest.mark.audit,)
+        marked.append(pytest.param(*case.values, marks=[*case.marks, *audit], id=case.id))
+    return pytest.mark.parametrize(names, marked, **settings)

@@ -14,7 +14,7 @@ import pytest
 
 import keepsum as ks
 from keepsum import Certificate
-from keepsum.releasing.signing import make_keys, read_private_key, read_public_key
+from keepsum.releasing.canonical import make_keys, read_private_key, read_public_key
 
 SECRET = 8675309  # a count that must stand in no message
 COUNTS = [SECRET, SECRET + 2, SECRET + 6]
@@ -162,6 +162,11 @@ class Calls:
             (lambda **named: ks.Gaussian.per_unit(rho=1, **named), {"focus": {"a": 1}}),
             (lambda **named: ks.Gaussian(rho=1, **named), {"focus": {"a": 1}, "cell_share": 2}),
             (lambda sigma: ks.Gaussian(sigma=sigma), {"sigma": 1}),
+            (
+                ks.OwnNoise,
+                {"mechanism": laplace, "draw": lambda *_: None, "name": "mine", "version": "1"}
+                | {"law": "z = 0", "parameters": {"a": 1}},
+            ),
             (ks.plan, {"table": table, "keep": ["a"], "mechanism": laplace, "max_rows_per_unit": 1}),
             (ks.plan, {"keep": keep, "mechanism": laplace}),
             (plan.accuracy, {"level": 0.95, "simultaneous": False, "patient": False}),
@@ -184,6 +189,8 @@ class Calls:
             ),
             (lambda axes: ks.share_budget(domain, [axes], 1), {"axes": ("a",)}),
             (ks.share_budget(domain, ["a"], 1).curve, {"level": 0}),
+            (ks.series_epsilon, {"rhos": ["0.01"], "delta": "1e-6"}),
+            (lambda rho: ks.series_epsilon([rho], "1e-6"), {"rho": "0.01"}),
             (plan.certify, {"pairs": None, "confidence": 0.95, "threads": 1, "progress": None}),
             (plan.release, {"table": table, "accept_pinned": (), "rng": source, "threads": 1}),
             (plan.sample, {"size": 2, "rng": source, "threads": 1}),

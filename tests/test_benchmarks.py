@@ -20,6 +20,7 @@ from benchmarks.reporting import merged
 from benchmarks.run import choose, main
 from benchmarks.systems import groups
 from keepsum.sampling.core.rng import Key
+from support import mostly_audit
 
 REPO = Path(__file__).parents[1]
 
@@ -69,8 +70,7 @@ def test_all_is_run_and_then_it_fails(tmp_path, capsys):
     ]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("work", "status"), [(ordinary, 0), (missing, 1), (broken, 1)])
+@mostly_audit(("work", "status"), [(ordinary, 0), (missing, 1), (broken, 1)])
 def test_a_miss_or_an_error_alone_makes_it_fail(tmp_path, capsys, work, status):
     found, shown, _ = run(tmp_path, capsys, work)
     assert found == status

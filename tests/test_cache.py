@@ -3,7 +3,7 @@ import pwd
 import pytest
 
 from keepsum._cache import user_cache
-from keepsum.convergence.store import MeetingTimeStore
+from keepsum.convergence.observe import MeetingTimeStore
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from pathlib import Path
 
@@ -139,6 +140,35 @@ def test_guarantees_name_tests_that_exist():
     assert len(named) >= 5
     for name in named:
         assert (REPO / name).exists(), name
+
+
+def unfinished(text: str) -> list[str]:
+    """Lines of a list that are no beginning, end or middle of an entry: what a merge leaves that goes wrong."""
+    lines, wrong = text.splitlines(), []
+    for before, line in itertools.pairwise(lines):
+        ended = before.endswith(".")
+        follows = before.startswith(("- ", "  "))
+        if line.startswith("  ") and (not follows or (ended and line.strip()[0].islower())):
+            wrong.append(line)
+        if line.startswith("- ") and follows and not before.endswith((".", ":")):
+            wrong.append(line)
+        if not line and follows and not ended:
+            wrong.append(before)
+        if re.search(r"\. - ", line):
+            wrong.append(line)
+    return wrong
+
+
+def test_entries_of_the_changelog_are_whole():
+    assert unfinished((REPO / "CHANGELOG.md").read_text(encoding="utf-8")) == []
+
+
+def test_an_entry_that_a_merge_cut_is_found():
+    whole = "- What cannot be drawn is refused in 0.1 s\n  instead of 22 to 28. A set is named.\n- Labels are shared.\n"
+    assert unfinished(whole) == []
+    assert unfinished(whole + "  instead of 22 to 28.\n") == ["  instead of 22 to 28."]
+    assert unfinished("- What cannot be drawn is refused\n" + whole) == [whole.splitlines()[0]]
+    assert unfinished(whole + "- Labels are shared. - Sets are named.\n") == ["- Labels are shared. - Sets are named."]
 
 
 def test_make_help_lists_every_target():

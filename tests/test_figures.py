@@ -14,7 +14,7 @@ from benchmarks.cases.stated import STATED, WITHIN
 from experiments.setting import Section
 from experiments.table_speed import SHAPES, Speeds, name_of
 from experiments.three_way import add as add_three_way
-from keepsum.planning.durations import seconds_per_draw
+from keepsum.planning.selection.choice import seconds_per_draw
 
 REPO = Path(__file__).parents[1]
 OUT = REPO / "experiments" / "out"

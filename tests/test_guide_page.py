@@ -11,6 +11,7 @@ import shlex
 import shutil
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,12 @@ import pytest
 
 import keepsum as ks
 from docs.guide import pictures
-from keepsum.accounting.cost import Cost
-from keepsum.accounting.total import Total
+from keepsum.accounting.total import Cost, Total
 from keepsum.cli.app import run
 from keepsum.privacy.distance import Distance
-from keepsum.privacy.loss import LARGE_EPSILON
-from keepsum.report.review_guarantee import SMALL_EPSILON
+from keepsum.privacy.numbers import LARGE_EPSILON
+from keepsum.privacy.profile import smallest_epsilon
+from keepsum.report.review import SMALL_EPSILON
 from report.undrawn import without_figures
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -129,25 +130,28 @@ def test_margins_in_the_picture_of_the_noise():
     assert ", ".join(f"{name} within ±{margin}" for name, margin in zip(names, margins, strict=True)) in FLAT
 
 
-def test_gaussian_noise_is_the_smaller_one_from_6_tables_on():
+def test_gaussian_noise_is_the_smaller_one_from_5_or_6_tables_on():
     """Equal releases, epsilon 1 and delta 1e-6 together: epsilons of Laplace noise are added, or rho of Gaussian."""
     totals, delta = pictures.children().keep("county", "education"), Fraction(1, 10**6)
 
     def epsilon(rho: Fraction) -> Fraction:
         return Total.of(Cost("l2", rho=rho)).at(Distance("l2", 1), delta).epsilon
 
-    rho = Fraction("0.0243")
-    assert epsilon(rho) <= 1 < epsilon(rho + Fraction("0.0002"))
-    smaller = []
-    for releases in (4, 5, 6, 7):
+    in_ledger, in_spec = Fraction("0.0243"), Fraction("0.0278")
+    assert epsilon(in_ledger) <= 1 < epsilon(in_ledger + Fraction("0.0002"))
+    assert smallest_epsilon(in_spec, delta) <= 1 < smallest_epsilon(in_spec + Fraction("0.0002"), delta)
+    smaller = {in_ledger: [], in_spec: []}
+    for rho, releases in product(smaller, (4, 5, 6, 7)):
         gaussian, laplace = (
             ks.Gaussian(rho=rho / releases),
             ks.Laplace(epsilon=Fraction(1, releases)),
         )
         variances = [ks.plan(keep=totals, mechanism=one).noise.variance(0) for one in (gaussian, laplace)]
-        smaller.append(variances[0] < variances[1])
-    assert smaller == [False, False, True, True]
-    assert "it is the smaller noise from 6 tables on" in FLAT
+        smaller[rho].append(variances[0] < variances[1])
+    assert smaller == {in_ledger: [False, False, True, True], in_spec: [False, True, True, True]}
+    assert "it is the smaller noise from 5 tables on if one spec has them all, and from 6 tables on in a ledger" in FLAT
+    said = " ".join(ks.plan(keep=totals, mechanism=ks.Laplace(epsilon=1)).explain(details=True).split())
+    assert "noise if 5 tables or more like this share that epsilon (6 in a ledger)." in said
 
 
 @pytest.mark.usefixtures("files")

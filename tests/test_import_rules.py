@@ -10,8 +10,8 @@ import keepsum_shell
 
 ROOT, SHELL = Path(keepsum.__file__).parent, Path(keepsum_shell.__file__).parent
 LIST = """
-    keepsum_shell.stopping _text errors _extras _arguments _threads _arrays _memory _signals _work _cache _progress
-    _copying _holding
+    keepsum_shell.stopping _text _saying errors _extras _arguments _threads _arrays _memory _signals _work _cache
+    _progress _copying _holding
     lattice sampling.native sampling.core sampling.l1 sampling.gaussian sampling.general sampling
     tables privacy sources convergence planning accuracy projection accounting releasing ledger report facade research
     specs spark desk __init__ cli keepsum_shell __main__

@@ -11,7 +11,7 @@ import keepsum as ks
 HEAVY = [
     "numpy", "scipy", "flint", "cryptography",
     "pandas", "polars", "pyarrow", "narwhals", "matplotlib", "scipy.optimize", "scipy.stats", "ibis",
-    "duckdb", "typer", "rich", "fastapi", "jinja2", "sympy", "dp_accounting", "pyspark",
+    "duckdb", "typer", "rich", "starlette", "jinja2", "sympy", "dp_accounting", "pyspark",
 ]  # fmt: skip
 
 

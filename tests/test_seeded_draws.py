@@ -20,7 +20,11 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from keepsum.sampling.l1.splitting.bundles import SplitTable, in_runs
+from keepsum.sampling.l1.splitting.laws import Labelling
+from keepsum.sampling.l1.splitting.sampler import ColumnSplitting, Splitting
+from keepsum.sampling.l1.splitting.slices import two_way
+from sampling.l1.decomposable import table_of
 from support import margins
 
 FILE = Path(__file__).parent / "golden" / "seeded_draws.json"
@@ -30,6 +34,12 @@ FEW, MANY = 3, 40
 
 def subsets(size: int, *totals: object) -> ks.Invariants:
     return ks.Invariants.subsets(size, [list(total) for total in totals])
+
+
+def margins_of(shape: tuple[int, ...], *names: str) -> ks.Invariants:
+    """A table of that shape under these margins, whose axes have a letter each."""
+    domain = ks.Domain({axis: range(n) for axis, n in zip("ABCD", shape, strict=False)})
+    return ks.Invariants.margins(domain, [list(name) for name in names])
 
 
 HIERARCHY = subsets(40, range(40), range(10), range(10, 25), [30, 31])
@@ -46,6 +56,7 @@ NESTED = ks.Invariants.margins(
 )
 FREE = ks.Invariants.margins(ks.Domain({"x0": range(4), "x1": range(5)}), [])
 STATES = ks.Invariants.margins(NESTED.domain, [])
+THREE = ks.Invariants.margins(ks.Domain({"x0": range(4), "x1": range(3), "x2": range(2)}), [])
 
 Laplace, Gaussian = ks.Laplace, ks.Gaussian
 PLANS: dict[str, tuple[ks.Invariants, object]] = {
@@ -102,6 +113,10 @@ PLANS: dict[str, tuple[ks.Invariants, object]] = {
         Laplace.per_unit(epsilon=0.5, focus={"x1": "0.1"}),
     ),
     "l1, focus on both margins": (FREE, Laplace.per_unit(epsilon=0.5, focus={"x0": "0.1", "x1": "0.2"})),
+    "l1, focus on three axes": (THREE, Laplace.per_unit(epsilon=0.5, focus={"x0": "0.1", "x1": "0.2", "x2": "0.3"})),
+    "l1, one-way, 5 x 4 x 3": (margins_of((5, 4, 3), "A", "B", "C"), Laplace.per_unit(epsilon=1)),
+    "l1, one-way, 6 x 5 x 4, narrow": (margins_of((6, 5, 4), "A", "B", "C"), Laplace.per_unit(epsilon=4)),
+    "l1, chain of margins": (margins_of((3, 3, 2, 3), "AB", "BC", "CD"), Laplace.per_unit(epsilon=0.5)),
     "Gaussian, focus, nested": (STATES, Gaussian.per_unit(rho="1/8", focus={"state": "1/20", "county": "1/50"})),
     "Gaussian, focus on both margins": (FREE, Gaussian.per_unit(rho="1/8", focus={"x0": "1/20", "x1": "1/50"})),
     "Gaussian, 20 x 20, less narrow": (margins(20, 20), Gaussian(sigma="0.5")),
@@ -124,9 +139,17 @@ def metropolis(mechanism: object) -> tuple[str, bytes]:
     return "estimated", chains.draws.tobytes() + times.times.tobytes()
 
 
-def split(sizes: object, epsilon: str, tables: int = 1) -> tuple[str, bytes]:
+def split(sizes: object, epsilon: str, tables: int = 1, labelling: Labelling | None = None) -> tuple[str, bytes]:
     """Draws of the sampler that splits columns."""
-    sampler = ColumnSplitting(Fraction(epsilon), np.asarray(sizes), tables)
+    return drawn(ColumnSplitting(Fraction(epsilon), np.asarray(sizes), tables, labelling=labelling or Labelling()))
+
+
+def eliminated(epsilon: str, table: SplitTable, labelling: Labelling) -> tuple[str, bytes]:
+    """Draws of the sampler that sums out families."""
+    return drawn(Splitting(Fraction(epsilon), table, labelling=labelling))
+
+
+def drawn(sampler: Splitting) -> tuple[str, bytes]:
     noise = np.empty((MANY, sampler.width), dtype=np.int64)
     sampler.draw_into(noise, ks.rng(seed="columns"))
     return "exact", noise.tobytes()
@@ -139,6 +162,10 @@ DRAWS: dict[str, Callable[[], tuple[str, bytes]]] = {
     "columns split, regions": lambda: split([[1, 2, 3, 1, 1], [4, 1, 1, 30, 2], [1, 1, 5, 1, 2]], "1/2"),
     "columns split, structural zeros": lambda: split(1 - np.eye(7), "1/3"),
     "columns split, several tables": lambda: split(np.ones((4, 5)), "2", tables=3),
+    "columns split, 100 x 3": lambda: split(np.ones((100, 3)), "1"),
+    "columns split, labels in groups": lambda: split(np.ones((12, 7)), "2", labelling=Labelling(4, 2)),
+    "columns in runs, labels": lambda: eliminated("1", in_runs(two_way(np.ones((7, 7), int))), Labelling(4, 2)),
+    "one-way margins, tags": lambda: eliminated("4", table_of((4, 3, 2), ("A", "B", "C")), Labelling(4, 4, 4)),
     "the paper's chain, l1": lambda: metropolis(Laplace.per_unit(epsilon=1)),
     "the paper's chain, l2": lambda: metropolis(Laplace.per_unit(epsilon=1, norm="l2")),
     "the paper's chain, Gaussian": lambda: metropolis(Gaussian(sigma=2)),

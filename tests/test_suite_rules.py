@@ -18,7 +18,7 @@ SHARE = (
     r"(?:(?:every|each|an?) +(?:\d+(?:th|rd|nd|st)|other|half|second|third|fourth|fifth|sixth|seventh|eighth|tenth)"
     r"|one (?:in|of) (?:\d+|two|three|four|five|six|seven|eight|nine|ten)|\d+ ?%)"
 )
-THINNED_NUMBER = re.compile(rf"\bthinned\b[^.]*?\b{SHARE}")
+SHARE_OF_CASES = re.compile(rf"\bmostly_audit\b[^.]*?\b{SHARE}")
 WAITS = {"join", "wait", "result", "acquire", "communicate", "settimeout", "poll", "select"}
 
 
@@ -109,7 +109,7 @@ def _is_mark(node: ast.expr, aliases: set[str]) -> bool:
     """Whether an expression is a mark, called or not, by its own name or by another."""
     named = node.func if isinstance(node, ast.Call) else node
     if isinstance(named, ast.Name):
-        return named.id in aliases
+        return named.id in aliases or named.id == "mostly_audit"
     return isinstance(named, ast.Attribute) and ast.unparse(named.value) in ("pytest.mark", "mark")
 
 
@@ -139,7 +139,8 @@ def test_every_mark_is_on_a_test():
 def test_the_rule_about_marks_can_fail():
     for wrong in (
         "@pytest.mark.audit\ndef without_shell(page): ...\n",
-        "@mark.thinned\ndef helper(): ...\n",
+        "@mark.audit\ndef helper(): ...\n",
+        "@mostly_audit('a', [1])\ndef helper(a): ...\n",
         "slow = pytest.mark.audit\n@slow\ndef helper(): ...\n",
         "@pytest.mark.parametrize('a', [1])\n@pytest.fixture\ndef test_data(a): ...\n",
         "def test_outer():\n    @pytest.mark.audit\n    def test_inner(): ...\n",
@@ -155,12 +156,12 @@ def test_the_rule_about_marks_can_fail():
     assert stray_marks(good, "helper.py")  # which pytest does not read
 
 
-def thinned_numbers(text: str) -> list[str]:
-    """Every sentence that says how many of the cases of a thinned test there are."""
-    return THINNED_NUMBER.findall(text)
+def shares_of_cases(text: str) -> list[str]:
+    """Every sentence that says how many cases of a test that is mostly in the audit `make test` has."""
+    return SHARE_OF_CASES.findall(text)
 
 
-def test_how_many_cases_are_thinned_is_written_once():
+def test_the_share_of_cases_in_make_test_is_written_once():
     texts = {
         path.relative_to(REPO): path.read_text(encoding="utf-8")
         for path in [
@@ -171,22 +172,33 @@ def test_how_many_cases_are_thinned_is_written_once():
             *files(),
         ]
     }
-    assert {str(path): said for path, text in texts.items() if (said := thinned_numbers(text))} == {}
+    assert {str(path): said for path, text in texts.items() if (said := shares_of_cases(text))} == {}
     assert [str(path) for path, text in texts.items() if re.search(r"^EVERY = \d+\b", text, re.MULTILINE)] == [
-        "tests/conftest.py"
+        "tests/support.py"
     ]
 
 
-def test_the_rule_about_thinned_cases_can_fail():
+def test_the_rule_about_shares_of_cases_can_fail():
     for wrong in (
-        "thinned: takes long in all; `make test` has every third of its cases, `make audit` the others",
-        "Of tests\nmarked `thinned` `make test` has every fifth case",
-        "of the cases of a thinned test, make test has every 5th",
-        "`thinned` tests run one in five of their cases",
-        "a thinned test has 20% of its cases",
+        "mostly_audit: `make test` has every third of its cases, `make audit` the others",
+        "Of tests\nwith `mostly_audit` `make test` has every fifth case",
+        "of the cases of a mostly_audit test, make test has every 5th",
+        "`mostly_audit` tests run one in five of their cases",
+        "a mostly_audit test has 20% of its cases",
     ):
-        assert thinned_numbers(wrong), wrong
-    assert not thinned_numbers("thinned: takes long in all; `make test` has some of its cases (tests/conftest.py)")
+        assert shares_of_cases(wrong), wrong
+    assert not shares_of_cases("mostly_audit: `make test` has some of its cases (tests/support.py)")
+
+
+def test_which_cases_run_does_not_depend_on_which_are_asked_for():
+    """A case is in the audit by its place in its own list, and a mark of its own stays."""
+    from support import mostly_audit
+
+    mark = mostly_audit("a, b", [(k, "x") for k in range(7)]).mark
+    assert [case.values for case in mark.args[1]] == [(k, "x") for k in range(7)]
+    assert [[each.name for each in case.marks] for case in mark.args[1]] == [[], *[["audit"]] * 4, [], ["audit"]]
+    (own,) = mostly_audit("a", [pytest.param((1, 2), marks=pytest.mark.audit, id="own")]).mark.args[1]
+    assert (own.values, own.id, [each.name for each in own.marks]) == (((1, 2),), "own", ["audit"])
 
 
 def test_hang_is_longer_than_anything_takes():

@@ -19,10 +19,10 @@ import pytest
 import keepsum as ks
 from keepsum.cli.app import run
 from keepsum.planning.plan import CompiledPlan, compile_plan
-from keepsum.privacy.loss import Loss
-from keepsum.releasing.statements import guarantee_of
+from keepsum.privacy.numbers import Loss
+from keepsum.releasing.wording import guarantee_of
 from keepsum.spark.preparing import Declared
-from keepsum.tables.records import Records
+from keepsum.tables.origins import Records
 
 COUNTIES = {"IL": ["Cook", "Lake"], "WI": ["Dane"]}
 DOMAIN = ks.Domain(

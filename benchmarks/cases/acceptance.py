@@ -11,7 +11,7 @@ from benchmarks.peers import EPSILON
 from benchmarks.registry import Bench, case
 from benchmarks.systems import margins, random_system
 from keepsum.lattice.structure import decompose
-from keepsum.planning.selection.general import Problem, settle
+from keepsum.planning.selection.general import BlockProblem, settle
 from keepsum.sampling.general.mixture import Mixture
 
 SYSTEMS = {"4x4": margins(4, 4), "6x6": margins(6, 6), "8x8": margins(8, 8), "random": random_system()}
@@ -35,7 +35,7 @@ def rejection(keep: ks.Invariants) -> Mixture:
     """Proposals with the threshold that a plan would choose."""
     structure = decompose(keep.coefficients)
     (block,) = structure.blocks
-    problem = Problem(block.system, structure.sizes[block.regions], 1, Fraction(EPSILON))
+    problem = BlockProblem(block.system, structure.sizes[block.regions], 1, Fraction(EPSILON))
     outcome = settle(problem, ())
     assert outcome.method == "mixture_rejection", outcome
     return problem.mixture.at(outcome.tau)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 import keepsum as ks
@@ -15,6 +17,13 @@ LINEAR = 15  # times as long for ten times as many cells
 CROSSED = {
     "20 × 20, both focused": (20, [], {"row": "1/10", "column": "1/10"}),
     "10 × 10, rows kept": (10, [["row"]], {"column": "1/10"}),
+}
+
+
+# The lengths of axes A, B and C, those that are focused (the others are kept), and draws at a time.
+AXES = {
+    "20x8x2": ((20, 8, 2), ("ABC", "A", "B", "C"), 300),
+    "51x20x2": ((51, 20, 2), ("ABC", "A", "B", "C"), 60),
 }
 
 
@@ -68,6 +77,22 @@ def crossed(bench: Bench) -> None:
         works = {"draw": Work(lambda plan=plan: plan.sample(100, rng=ks.rng(seed=1)), 100), "loop": CALIBRATION}
         times = by_turns(works, bench.pick(5, 2))
         bench.figure(f"a draw of {name} / calibration loop", ratio(*times.values()), "×", at_most(0.005), times)
+
+
+@case("axes with a focus", quick=False)
+def axes_with_a_focus(bench: Bench) -> None:
+    """Tables of three axes with a total of each category kept or focused, with the epsilon of a cell."""
+    for name, (shape, chosen, draws) in AXES.items():
+        domain = ks.Domain({axis: range(length) for axis, length in zip("ABC", shape, strict=True)})
+        for focused, epsilon in product(chosen, ("0.25", "1")):
+            keep = ks.Invariants.margins(domain, [[axis] for axis in "ABC" if axis not in focused])
+            plan = made(keep, ks.Laplace.per_unit(epsilon, focus=dict.fromkeys(focused, epsilon)))
+            works = {"draw": Work(lambda plan=plan, draws=draws: plan.sample(draws, rng=ks.rng(seed=1)), draws)}
+            times = by_turns({**works, "loop": CALIBRATION}, 5)
+            shown = f"{name.replace('x', ' × ')}, focus on {focused}, ε = {epsilon}"
+            bench.figure(f"a draw of {shown} / calibration loop", ratio(times["draw"], times["loop"]), "×", None, times)
+            bench.record_rate(f"focus/{name}/{focused}/{epsilon}", times["draw"])
+            bench.record(f"focus/{name}/{focused}/{epsilon}/accepted", plan.samplers[0].acceptance or 1.0, "share")
 
 
 def made(keep: ks.Invariants, mechanism: ks.Laplace | ks.Gaussian) -> ks.Plan:

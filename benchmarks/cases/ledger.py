@@ -11,10 +11,9 @@ import keepsum as ks
 from benchmarks.measuring import Work, by_turns, ratio
 from benchmarks.peers import CALIBRATION
 from benchmarks.registry import Bench, at_most, case
-from keepsum.ledger.chain import Link
 from keepsum.ledger.entries import CostRecord, OutcomeEntry, SpendEntry, encoded
 from keepsum.ledger.ledger import charge_of
-from keepsum.ledger.store import ENTRIES, INSERT, Store
+from keepsum.ledger.store import ENTRIES, INSERT, Link, Store
 
 ENTRIES_MANY, QUICK_ENTRIES = 100_000, 10_000
 MOST_INSERTS = 4  # times as long as plain inserts: two of them, with the state of the ledger read in between

@@ -12,7 +12,7 @@ from benchmarks.measuring import Spread, Work, by_turns
 from benchmarks.peers import CALIBRATION, EPSILON
 from benchmarks.registry import Bench, at_most, case
 from benchmarks.systems import SYSTEMS, circles, county_hierarchy, groups, margins
-from keepsum.planning.durations import seconds_per_draw
+from keepsum.planning.selection.choice import seconds_per_draw
 
 WITHIN = 2  # times as long, or as short, on the machine whose figures plans state
 L1, L2, GAUSSIAN = (

@@ -17,6 +17,9 @@ from benchmarks.peers import (
 )
 from benchmarks.registry import Bench, Point, at_least, at_most, case
 from benchmarks.systems import general_chain, margins
+from keepsum.planning.plan import compile_plan
+from keepsum.spark.layout import Layout
+from keepsum.spark.preparing import check_distributable, draw_sums
 
 EXACT, CHAIN, PROJECTED = "exact, by splitting columns", f"Algorithm 1, to TV {TOTAL_VARIATION:g}", "projected by HiGHS"
 GENERAL = "general chain"
@@ -125,10 +128,29 @@ FAMILIES = {
     "3143x8x2/0.25": ((3143, 8, 2), "A,B,C", 5, 60),
     "6x6x6x6/0.25": ((6, 6, 6, 6), "A,B,C,D", 100, 500),
     "10x5x4x3/1": ((10, 5, 4, 3), "AB,BC,CD", 200, 800),
+    "10x5x4x3/0.25": ((10, 5, 4, 3), "AB,BC,CD", 200, 800),
+    "1000x4/0.25": ((1000, 4), "A,B", 20, 2000),
     "51x20x2x5/0.25": ((51, 20, 2, 5), "A,B,C,D", 10, None),
     "50x20x10x5x2/0.25": ((50, 20, 10, 5, 2), "A,B,C,D,E", 1, None),
+    "20x8x2/0.05": ((20, 8, 2), "A,B,C", 500, None),
+    "51x20x2/0.05": ((51, 20, 2), "A,B,C", 100, None),
+    "10x10x10/0.05": ((10, 10, 10), "A,B,C", 100, None),
+    "20x8x2/4": ((20, 8, 2), "A,B,C", 500, None),
+    "51x20x2/4": ((51, 20, 2), "A,B,C", 100, None),
+    "10x10x10/4": ((10, 10, 10), "A,B,C", 100, None),
+    "20x20x20/4": ((20, 20, 20), "A,B,C", 20, None),
+    "6x6x6x6/4": ((6, 6, 6, 6), "A,B,C,D", 100, None),
+    "51x20x2x5/5": ((51, 20, 2, 5), "A,B,C,D", 10, None),
 }
 PLAN_LIMIT = 2
+FAMILY_PLAN_LIMIT = {"20x8x2/0.25": 1, "20x8x2/1": 1}  # a second, which is about what the loop takes
+# What is refused, and how: its totals, and the calibration loops that may take.
+REFUSED = {
+    "51x20x5, two-way margins": ((51, 20, 5), "AB,AC,BC"),
+    "20x20x20, two-way margins": ((20, 20, 20), "AB,AC,BC"),
+    "10x6x5x4x2, two-way margins": ((10, 6, 5, 4, 2), "AB,AC,AD,AE,BC,BD,BE,CD,CE,DE"),
+    "2^14, one-way margins": ((2,) * 14, "A,B,C,D,E,F,G,H,I,J,K,L,M,N"),
+}
 
 
 def shapes(bench: Bench, squares: list[Point]) -> None:
@@ -169,14 +191,59 @@ def record_shape(bench: Bench, name: str, keep: ks.Invariants, mechanism: ks.Lap
 
 @case("decomposable margins", quick=False)
 def families(bench: Bench) -> None:
-    """Tables of three axes and more, with a total kept for each or a chain of margins, against NumPy's noise."""
+    """Tables with a total kept for each axis or a chain of margins, against NumPy's noise; plans as a user waits."""
     for name, (shape, kept, draws, rate) in FAMILIES.items():
         axes = {chr(65 + k): range(length) for k, length in enumerate(shape)}
         keep = ks.Invariants.margins(ks.Domain(axes), [list(margin) for margin in kept.split(",")])
-        works = {"ours": exact(keep, draws, name.partition("/")[2]), "NumPy": numpy_noise(keep.size)}
+        epsilon = name.partition("/")[2]
+        mechanism = ks.Laplace.per_unit(epsilon=epsilon)
+        plans = {"ours": Work(lambda k=keep, m=mechanism: ks.plan(keep=k, mechanism=m).samplers), "loop": CALIBRATION}
+        planning = by_turns(plans, 1, warm=False)
+        works = {"ours": exact(keep, draws, epsilon), "NumPy": numpy_noise(keep.size)}
         times = by_turns(works, 5)
         shown = name.replace("x", " × ").replace("/", ", ε = ")
         bench.figure(f"{shown}: time per draw / NumPy's noise", ratio(times["ours"], times["NumPy"]), "×", None, times)
         bench.record_rate(f"families/{name}", times["ours"])
+        limit = at_most(FAMILY_PLAN_LIMIT[name]) if name in FAMILY_PLAN_LIMIT else None
+        share = ratio(planning["ours"], planning["loop"])
+        bench.figure(f"{shown}: plan / calibration loop", share, "×", limit, planning)
         if rate is not None:
             bench.figure(f"{shown}: draws per second", 1 / times["ours"].best, "draws/s", at_least(rate))
+
+
+@case("decomposable margins: targets and refusals")
+def waiting(bench: Bench) -> None:
+    """The loss for a margin of error of 20 x 8 x 2, and what cannot be drawn: a new plan in every round."""
+    ks.plan(keep=margins(5, 5), mechanism=ks.Laplace.per_unit(epsilon=EPSILON)).sample(2)
+    domain = ks.Domain({"county": range(20), "age": range(8), "sex": range(2)})
+    keep = [["county"], ["age"], ["sex"]]
+    search = Work(lambda: ks.mechanism_for(domain, keep=keep, mechanism=ks.Laplace(epsilon=1), margin=10))
+    times = by_turns({"ours": search, "loop": CALIBRATION}, bench.pick(3, 1), warm=False)
+    share = ratio(times["ours"], times["loop"])
+    bench.figure("20 × 8 × 2: a loss for a margin of ±10 / calibration loop", share, "×", at_most(5), times)
+    for name, (shape, kept) in REFUSED.items():
+        axes = {chr(65 + k): range(length) for k, length in enumerate(shape)}
+        totals = ks.Invariants.margins(ks.Domain(axes), [list(margin) for margin in kept.split(",")])
+        mechanism = ks.Laplace.per_unit(epsilon=EPSILON)
+        refusal = Work(lambda totals=totals, m=mechanism: ks.plan(keep=totals, mechanism=m).samplers)
+        times = by_turns({"ours": refusal, "loop": CALIBRATION}, bench.pick(3, 1), warm=False)
+        share = ratio(times["ours"], times["loop"])
+        bench.figure(f"{name}: no sampler / calibration loop", share, "×", at_most(PLAN_LIMIT), times)
+
+
+@case("what Spark's driver draws", quick=False)
+def spark_driver(bench: Bench) -> None:
+    """A table with a total kept for each axis, planned in groups, and the sums that workers fill; without Spark."""
+    for shape in ((20, 8, 2), (10, 5, 4, 3, 2), (51, 20, 2, 5)):
+        domain = ks.Domain({chr(65 + k): range(length) for k, length in enumerate(shape)})
+        keep = ks.Invariants.margins(domain, [[axis] for axis in domain.axes])
+
+        def driver(keep: ks.Invariants = keep) -> object:
+            plan = compile_plan(keep, ks.Laplace(epsilon=1), in_groups=True)
+            return draw_sums(plan, Layout.of(check_distributable(plan)), ks.rng(seed=1))
+
+        times = by_turns({"ours": Work(driver), "loop": CALIBRATION}, 3)
+        name = "x".join(map(str, shape))
+        bench.record(f"spark/overlapping/{name}/seconds", times["ours"].best, "s")
+        share = ratio(times["ours"], times["loop"])
+        bench.figure(f"{' × '.join(map(str, shape))}: the driver / calibration loop", share, "×", None, times)

@@ -19,9 +19,9 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from keepsum.desk import margins
-from keepsum.desk.curves import VALUES
 from keepsum.desk.desk import Desk
 from keepsum.desk.guards import Guard
+from keepsum.desk.margins import VALUES
 from keepsum.desk.serving import listen, server_of
 
 HERE = Path(__file__).parent

@@ -17,37 +17,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keepsum.accuracy.budget_shares import BudgetShares
-    from keepsum.accuracy.curve import AccuracyCurve
+    from keepsum.accounting.series import series_epsilon
+    from keepsum.accuracy.choose import AccuracyCurve
     from keepsum.accuracy.margins import Accuracy
+    from keepsum.accuracy.shares import BudgetShares
     from keepsum.errors import (
         BudgetError,
         CategoriesFromDataWarning,
         DataError,
+        DeclinedError,
         DomainError,
+        FailedCheckError,
         InputError,
         InstallationError,
         KeepsumError,
         KeepsumWarning,
         LargeLossWarning,
         LedgerError,
+        LedgerUnreachableError,
         LedgerWarning,
         NoSamplerError,
+        OutputExistsError,
         PlanError,
         TooMuchWorkError,
+        UnreachableError,
     )
     from keepsum.facade import postprocess
-    from keepsum.facade.functions import plan, release
-    from keepsum.facade.marginal import Marginal
+    from keepsum.facade.choosing import accuracy_curve, mechanism_for, share_budget
+    from keepsum.facade.estimates import Marginal
+    from keepsum.facade.functions import plan, read_release, release, tabulate
     from keepsum.facade.objects import Certificate, Plan, Release
-    from keepsum.facade.reading import read_release
-    from keepsum.facade.records import tabulate
-    from keepsum.facade.sharing import share_budget
-    from keepsum.facade.targets import accuracy_curve, mechanism_for
     from keepsum.lattice import Lattice
-    from keepsum.ledger.budget import Budget
+    from keepsum.ledger.entries import Budget
     from keepsum.ledger.ledger import Ledger
-    from keepsum.privacy import Gaussian, Laplace
+    from keepsum.privacy import Gaussian, Laplace, OwnNoise
     from keepsum.releasing.verify import Verification, verify
     from keepsum.research import baselines, mcmc
     from keepsum.sampling.core.rng import Rng, rng
@@ -68,8 +71,10 @@ __all__ = [
     "CategoriesFromDataWarning",
     "Certificate",
     "DataError",
+    "DeclinedError",
     "Domain",
     "DomainError",
+    "FailedCheckError",
     "Gaussian",
     "InputError",
     "InstallationError",
@@ -81,9 +86,12 @@ __all__ = [
     "Lattice",
     "Ledger",
     "LedgerError",
+    "LedgerUnreachableError",
     "LedgerWarning",
     "Marginal",
     "NoSamplerError",
+    "OutputExistsError",
+    "OwnNoise",
     "Plan",
     "PlanError",
     "Release",
@@ -91,6 +99,7 @@ __all__ = [
     "Table",
     "TooMuchWorkError",
     "UndeclaredError",
+    "UnreachableError",
     "Verification",
     "accuracy_curve",
     "baselines",
@@ -102,46 +111,76 @@ __all__ = [
     "read_table",
     "release",
     "rng",
+    "series_epsilon",
     "share_budget",
     "tabulate",
     "verify",
 ]
 
 _HOMES = {
-    "keepsum.accuracy.budget_shares": ("BudgetShares",),
-    "keepsum.accuracy.curve": ("AccuracyCurve",),
+    "keepsum.accounting.series": ("series_epsilon",),
+    "keepsum.accuracy.choose": ("AccuracyCurve",),
     "keepsum.accuracy.margins": ("Accuracy",),
+    "keepsum.accuracy.shares": ("BudgetShares",),
     "keepsum.errors": (
         "BudgetError",
         "CategoriesFromDataWarning",
         "DataError",
+        "DeclinedError",
         "DomainError",
+        "FailedCheckError",
         "InputError",
         "InstallationError",
         "KeepsumError",
         "KeepsumWarning",
         "LargeLossWarning",
         "LedgerError",
+        "LedgerUnreachableError",
         "LedgerWarning",
         "NoSamplerError",
+        "OutputExistsError",
         "PlanError",
         "TooMuchWorkError",
+        "UnreachableError",
     ),
     "keepsum.facade": ("postprocess",),
-    "keepsum.facade.functions": ("plan", "release"),
-    "keepsum.facade.marginal": ("Marginal",),
-    "keepsum.facade.objects": ("Certificate", "Plan", "Release"),
-    "keepsum.facade.reading": ("read_release",),
-    "keepsum.facade.records": ("tabulate",),
-    "keepsum.facade.sharing": ("share_budget",),
-    "keepsum.facade.targets": ("accuracy_curve", "mechanism_for"),
+    "keepsum.facade.choosing": (
+        "accuracy_curve",
+        "mechanism_for",
+        "share_budget",
+    ),
+    "keepsum.facade.estimates": ("Marginal",),
+    "keepsum.facade.functions": (
+        "plan",
+        "read_release",
+        "release",
+        "tabulate",
+    ),
+    "keepsum.facade.objects": (
+        "Certificate",
+        "Plan",
+        "Release",
+    ),
     "keepsum.lattice": ("Lattice",),
-    "keepsum.ledger.budget": ("Budget",),
+    "keepsum.ledger.entries": ("Budget",),
     "keepsum.ledger.ledger": ("Ledger",),
-    "keepsum.privacy": ("Gaussian", "Laplace"),
-    "keepsum.releasing.verify": ("Verification", "verify"),
-    "keepsum.research": ("baselines", "mcmc"),
-    "keepsum.sampling.core.rng": ("Rng", "rng"),
+    "keepsum.privacy": (
+        "Gaussian",
+        "Laplace",
+        "OwnNoise",
+    ),
+    "keepsum.releasing.verify": (
+        "Verification",
+        "verify",
+    ),
+    "keepsum.research": (
+        "baselines",
+        "mcmc",
+    ),
+    "keepsum.sampling.core.rng": (
+        "Rng",
+        "rng",
+    ),
     "keepsum.sources.reading": ("read_table",),
     "keepsum.tables.domain": ("Domain",),
     "keepsum.tables.findings": ("UndeclaredError",),

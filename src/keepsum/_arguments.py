@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keepsum._saying import arg
 from keepsum._text import given, type_of
 from keepsum.errors import InputError
 
@@ -97,10 +98,10 @@ def check_within(within: Any, problem: type[InputError] = InputError) -> dict[st
     if within is None:
         return {}
     if not isinstance(within, Mapping):
-        raise problem(f"within= must be a mapping such as {{'county': 'state'}}, got {type_of(within)}.")
+        raise problem(f"{arg.within} must be a mapping such as {{'county': 'state'}}, got {type_of(within)}.")
     for axis in (*within.keys(), *within.values()):
         if not isinstance(axis, str):
-            raise problem(f"within= must map axis names to the names of their parents, got {type_of(axis)}.")
+            raise problem(f"{arg.within} must map axis names to the names of their parents, got {type_of(axis)}.")
     return {plain_text(axis): plain_text(parent) for axis, parent in within.items()}
 
 

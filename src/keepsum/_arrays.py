@@ -47,6 +47,16 @@ def tallied(keys: Integers, weight: IntArray | None = None) -> tuple[IntArray, I
     return present, counts[present]
 
 
+def grouped(labels: Integers) -> list[IntArray]:
+    """The places of each label, label by label; negative labels are left out.
+
+    >>> [places.tolist() for places in grouped(np.array([7, 3, -1, 3]))]
+    [[1, 3], [0]]
+    """
+    order = np.argsort(labels, kind="stable")[int((labels < 0).sum()) :]
+    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(order) else []
+
+
 def _is_small(keys: Integers) -> bool:
     """Whether an array over all keys is no larger than a few of one entry per key."""
-    return bool(len(keys)) and int(keys.min()) >= 0 and int(keys.max()) <= 4 * len(keys)
+    return bool(len(keys)) and int(keys.min()) >= 0 and int(keys.max()) <= 8 * len(keys) + 1000

@@ -13,7 +13,7 @@ PACKAGES = {
     "accounting": ("dp_accounting",),
     "report": ("jinja2", "matplotlib"),
     "sql": ("ibis", "duckdb", "pyarrow"),
-    "web": ("fastapi", "uvicorn", "jinja2", "matplotlib"),
+    "web": ("starlette", "uvicorn", "jinja2", "matplotlib"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keepsum.errors import DataError
+from keepsum.errors import TooMuchWorkError
 
 BYTES_A_CELL = 200  # from counts to a released table, measured at ten million cells under three levels of totals
 BYTES_A_BYTE = 12  # per byte of a text file, once its rows are Python strings
@@ -17,7 +17,7 @@ def check_room(size: int, what: str, bytes_each: int) -> None:
     if free is not None and needed > free:
         by_ulimit = free_under_limit is not None and needed > free_under_limit
         remedy = "raise the memory limit of this shell (ulimit -v)" if by_ulimit else "use a larger machine"
-        raise DataError(
+        raise TooMuchWorkError(
             f"{what} must fit in memory: it needs about {readable(needed)}, and {readable(free)} is available. "
             f"Drop an axis, merge categories, or {remedy}."
         )

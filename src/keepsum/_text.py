@@ -109,3 +109,12 @@ def has_number(text: str) -> bool:
 def are_showable(names: Iterable[str]) -> bool:
     """Whether the names of columns may be shown: a row of data in their place must not appear on a screen."""
     return not any(has_number(name) or not name.isprintable() for name in names)
+
+
+def how_many(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> how_many(1, "cell"), how_many(1200, "cell")
+    ('1 cell', '1,200 cells')
+    """
+    return f"{number:,} {thing}{'s' * (number != 1)}"

@@ -13,6 +13,12 @@ from contextvars import ContextVar
 from keepsum.errors import TooMuchWorkError
 
 VERIFICATION = 60_000_000  # steps: about a minute
+
+
+class OutOfStepsError(TooMuchWorkError):
+    """The steps of a check are used up: a patient reader may have it made all the same, unlike what memory forbids."""
+
+
 _LEFT: ContextVar[list[float] | None] = ContextVar("left", default=None)
 
 
@@ -23,7 +29,7 @@ def limited(steps: float | None) -> Iterator[None]:
     >>> with limited(10):
     ...     spend(11)
     Traceback (most recent call last):
-    keepsum.errors.TooMuchWorkError: Working this out must take fewer steps than the limit of this check.
+    keepsum._work.OutOfStepsError: Working this out must take fewer steps than the limit of this check.
     """
     token = _LEFT.set(None if steps is None else [steps])
     try:
@@ -42,7 +48,7 @@ def spend(steps: float) -> None:
 
     Raises
     ------
-    TooMuchWorkError
+    OutOfStepsError
         If they exceed what is left.
     """
     left = _LEFT.get()
@@ -53,6 +59,6 @@ def spend(steps: float) -> None:
         raise too_much()
 
 
-def too_much() -> TooMuchWorkError:
+def too_much() -> OutOfStepsError:
     """The error for work beyond the limit."""
-    return TooMuchWorkError("Working this out must take fewer steps than the limit of this check.")
+    return OutOfStepsError("Working this out must take fewer steps than the limit of this check.")

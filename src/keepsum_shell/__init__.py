@@ -14,6 +14,7 @@ from keepsum_shell.dumping import forbid_core_dumps
 from keepsum_shell.stopping import STOPPED, Stop
 from keepsum_shell.streams import keep_standard_output
 
+TOO_LITTLE_MEMORY = 7  # the exit status, as in keepsum.errors, which is not loaded yet
 LEAST_MEMORY = 600 * 10**6  # bytes of address space; with less, the libraries for plots and compilation do not load
 ONE_THREAD_BELOW = 8 * 10**9  # bytes; below this OpenBLAS, which allocates memory per thread, gets one thread
 
@@ -39,7 +40,7 @@ def _run(stop: Stop) -> int:
             f"The memory limit of this shell must be at least {LEAST_MEMORY // 10**6} MB, got {limit // 10**6} MB. "
             f"Raise it (ulimit -v)."
         )
-        return 2
+        return TOO_LITTLE_MEMORY
     if limit is not None and limit < ONE_THREAD_BELOW:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -55,7 +56,7 @@ def _run(stop: Stop) -> int:
         if limit is None:
             raise
         say(f"Memory ran out while loading: this shell allows {limit // 10**6} MB. Raise its limit (ulimit -v).")
-        return 2
+        return TOO_LITTLE_MEMORY
     return run(sys.argv[1:], stop)
 
 

@@ -9,9 +9,9 @@ from flint import arb
 
 from accounting.divergences import gaussian, hockey_stick, outputs
 from keepsum.errors import InputError
-from keepsum.privacy.calibration import ceiling
-from keepsum.privacy.conversion import SMALLEST_DELTA, delta_of, epsilon_of
+from keepsum.privacy.calibration import SMALLEST_DELTA, ceiling, delta_of, epsilon_of
 from keepsum.sampling.core.balls import ball, precision
+from support import mostly_audit
 
 RHOS = [Fraction(1, 10**12), Fraction(1, 1000), Fraction(1, 8), Fraction(1, 2), Fraction(10), Fraction(10**6)]
 DELTAS = [Fraction(1, 10**300), Fraction(1, 10**9), Fraction(1, 10**3), Fraction(1, 3), Fraction(999, 1000)]
@@ -36,8 +36,7 @@ def test_holds_for_gaussian_noise(sigma, epsilon):
         assert delta < math.exp(-((epsilon - float(rho)) ** 2) / (4 * float(rho)))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("rho", RHOS)
+@mostly_audit("rho", RHOS)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_no_order_gives_less(rho, delta):
     """Against two million orders, by the formula in its other form."""
@@ -51,8 +50,7 @@ def test_no_order_gives_less(rho, delta):
     assert epsilon == 0 or len(str(epsilon.numerator).rstrip("0")) <= 12 + 1  # twelve digits, times a power of 2 or 5
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(1, 8), Fraction(2)])
+@mostly_audit("rho", [Fraction(1, 1000), Fraction(1, 8), Fraction(2)])
 @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 10), Fraction(1), Fraction(5)])
 def test_delta_of_an_epsilon(rho, epsilon):
     delta = delta_of(rho, epsilon)

@@ -7,7 +7,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.accounting.composition import compose, compose_parallel
-from keepsum.accounting.cost import Cost
+from keepsum.accounting.total import Cost
 from keepsum.errors import InputError, PlanError
 from keepsum.ledger.entries import CostRecord
 from keepsum.privacy.distance import Distance

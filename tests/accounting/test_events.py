@@ -7,10 +7,10 @@ import pytest
 
 from accounting.divergences import gaussian, hockey_stick, l1_laplace, outputs, together
 from keepsum.accounting.composition import compose
-from keepsum.accounting.cost import Cost
 from keepsum.accounting.events import composed_event, event_of
+from keepsum.accounting.total import Cost
 from keepsum.errors import InputError
-from keepsum.privacy.conversion import epsilon_of
+from keepsum.privacy.calibration import epsilon_of
 from keepsum.privacy.distance import Distance
 from keepsum.sampling.core.balls import ball, precision
 

@@ -9,11 +9,11 @@ import pytest
 import keepsum as ks
 from accounting.divergences import COLUMNS_KEPT, ROWS_KEPT, SWAP, l1_laplace, largest_log_ratio, outputs, together
 from keepsum.accounting.composition import compose
-from keepsum.accounting.cost import Cost
 from keepsum.accounting.joint import joint_distances
+from keepsum.accounting.total import Cost
 from keepsum.errors import InputError, PlanError
-from keepsum.privacy.neighbours import Neighbours
-from keepsum.tables.records import Records
+from keepsum.privacy.distance import Neighbours
+from keepsum.tables.origins import Records
 from planning import brute_force
 
 DOMAIN = ks.Domain({"row": ["a", "b"], "column": ["p", "q"]})

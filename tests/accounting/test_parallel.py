@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import keepsum as ks
 from accounting.divergences import (
     gaussian,
     hockey_stick,
@@ -19,10 +18,9 @@ from accounting.divergences import (
     worst,
 )
 from keepsum.accounting.composition import compose, compose_parallel
-from keepsum.accounting.cost import Cost
-from keepsum.accounting.parts import check_parts
+from keepsum.accounting.total import Cost
 from keepsum.errors import InputError
-from keepsum.privacy.conversion import epsilon_of
+from keepsum.privacy.calibration import epsilon_of
 from keepsum.privacy.distance import Distance, delta_at, epsilon_at
 
 PAIR = [[1, -1]]  # two cells with a kept sum: the lattice of each part
@@ -167,29 +165,3 @@ def test_l1_parts_have_no_total_per_unit_of_l2():
     with pytest.raises(InputError, match=r"Norm must be 'l1' where a release has noise in the l1 norm, got 'l2'\."):
         compose_parallel([Cost("l1", Fraction(1)), Cost("l2", Fraction(1))], norm="l2")
     assert compose_parallel([Cost("l1", Fraction(1)), Cost("l2", Fraction(1))]).mixed
-
-
-def test_totals_must_lie_inside_parts():
-    domain = ks.Domain({"part": ["a", "b"], "cell": [0, 1]})
-    parts = [[0, 1], [2, 3]]
-    check_parts(parts, ks.Invariants.margins(domain, [["part"]]))
-    check_parts(parts, ks.Invariants.subsets(4, [[0], [], [2, 3], []]))
-    check_parts(parts, ks.Invariants.subsets(4, []))
-    for wrong, name in (
-        (ks.Invariants.margins(domain, [[]]), "grand total"),
-        (ks.Invariants.margins(domain, [["part"], ["cell"]]), "total of cell=0"),
-        (ks.Invariants.matrix([[1, 0, -1, 0]], names=["difference"]), "difference"),
-    ):
-        with pytest.raises(InputError, match=f"must lie inside one part, and {name} does not"):
-            check_parts(parts, wrong)
-    with pytest.raises(InputError, match="and total of subset 0 does not"):
-        check_parts([[0, 1]], ks.Invariants.subsets(4, [[2, 3]]))
-    with pytest.raises(InputError, match="and total of part=b does not"):
-        check_parts([[0, 1], [2]], ks.Invariants.margins(domain, [["part"]]))
-
-
-@pytest.mark.parametrize("parts", [[[0, 1], [1, 2]], [[0, 0]], [[4]], [[-1]], [["a"]], [[0.5]], 3, [3], None])
-def test_parts_must_be_disjoint_cells(parts):
-    with pytest.raises(InputError) as error:
-        check_parts(parts, ks.Invariants.subsets(4, []))
-    assert str(error.value).endswith(".")

@@ -122,7 +122,7 @@ def test_a_target_takes_few_plans(monkeypatch):
         made.append(arguments[1])
         return compile_one(*arguments, **options)
 
-    monkeypatch.setattr("keepsum.accuracy.candidates.compile_plan", counted)
+    monkeypatch.setattr("keepsum.accuracy.choose.compile_plan", counted)
     domain = ks.Domain({"county": range(20), "age": range(8), "sex": range(2)})
     keep = [["county"], ["age"], ["sex"]]
     found = ks.mechanism_for(domain, keep=keep, mechanism=ks.Laplace(epsilon=1), margin=10)

@@ -3,7 +3,7 @@
 import pytest
 
 import keepsum as ks
-from keepsum.accuracy.axis_totals import axis_totals
+from keepsum.accuracy.levels import axis_totals
 from support import margins
 
 DOMAIN = ks.Domain(

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 import keepsum as ks
-from keepsum.accuracy.curve import around
+from keepsum.accuracy.choose import around
 from support import margins, titles_inside
 
 KEEP = ks.Invariants.margins(ks.Domain({"a": ["x", "y"], "b": range(5)}), [["a"]])
@@ -88,7 +88,8 @@ def test_cells_without_names_have_no_person():
 def test_frames(backend):
     curve = ks.accuracy_curve(keep=KEEP, mechanism=ks.Gaussian.per_unit(1, "1e-6"), values=[0.5, 1])
     frame = curve.to_frame(backend)
-    columns = ["epsilon", "typical", "smallest", "largest", "draws", "per_unit", "person_epsilon", "person_delta"]
+    columns = ["epsilon", "typical", "smallest", "largest", "draws", "scaled"]
+    columns += ["per_unit", "person_epsilon", "person_delta"]
     assert list(getattr(frame, "column_names", None) or frame.columns) == columns
     assert type(frame).__module__.split(".")[0] == backend
     assert [float(str(value)) for value in frame["epsilon"]] == [0.5, 1.0]

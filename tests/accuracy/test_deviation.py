@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.accuracy import deviation
-from keepsum.accuracy.deviation import Deviation, cell_deviation
+from keepsum.accuracy import sizes
+from keepsum.accuracy.sizes import Deviation, cell_deviation
 from support import BY_MIXTURE, margins
 
 REPEATED = 400  # a sample standard deviation of so many is within 20% of the true one but for a probability of 1e-7
@@ -54,10 +54,10 @@ def test_the_figure_of_a_chain_is_shown_to_what_its_proposals_support(monkeypatc
     more are off by with a probability below 1e-6.
     """
     blocks = ks.plan(keep=BY_MIXTURE[0], mechanism=BY_MIXTURE[1])._record.blocks
-    monkeypatch.setattr(deviation, "PROPOSING", 2 * 10**6)
+    monkeypatch.setattr(sizes, "PROPOSING", 2 * 10**6)
     found = []
     for other in range(5):
-        monkeypatch.setattr(deviation, "rng", lambda seed, other=other: ks.rng(seed=f"{seed} {other}"))
+        monkeypatch.setattr(sizes, "rng", lambda seed, other=other: ks.rng(seed=f"{seed} {other}"))
         found.append(cell_deviation(blocks, 0))
     mean = np.mean([one.value for one in found])
     assert len({one.value for one in found}) == len(found)

@@ -7,6 +7,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.accuracy.disclosure import bounded_cells
+from support import mostly_audit
 
 WIDE = 10**6  # a margin beyond any range, so that every cell is looked at
 
@@ -89,8 +90,7 @@ def test_large_blocks_are_not_checked(monkeypatch, circles):
     assert len(found.cells) == 0
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("seed", range(12))
+@mostly_audit("seed", range(12))
 def test_bounds_look_at_kept_totals_only(seed):
     """Tables with the same kept totals have the same bounds, under any overlap of totals and any weights."""
     generator = np.random.default_rng(seed)

@@ -5,11 +5,10 @@ import pytest
 
 import keepsum as ks
 from keepsum.accuracy import simulation
-from keepsum.accuracy.focused import FocusedNoise
+from keepsum.accuracy.block_laws import FocusedNoise
 from keepsum.accuracy.margins import accuracy as cell_accuracy
 from keepsum.accuracy.query_laws import BoundLaw, ExactLaw
-from keepsum.accuracy.sum_margins import sum_accuracy
-from keepsum.accuracy.sum_pieces import SumPieces
+from keepsum.accuracy.sums import SumPieces, sum_accuracy
 
 PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c", "d"]}}, within={"county": "state"})
 PAIRS = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"]})

@@ -10,13 +10,11 @@ import pytest
 
 import keepsum as ks
 from keepsum.accuracy import simulation
-from keepsum.accuracy.free_cells import FreeGaussian, FreeLaplace
-from keepsum.accuracy.law import RANGES, free_variance, sum_variance
-from keepsum.accuracy.piece_laws import RegionPiece
+from keepsum.accuracy.cell_noise import GaussianCells, LaplaceCells, free_variance, sum_variance
+from keepsum.accuracy.noise import LARGEST_FACTOR, Ratio
 from keepsum.accuracy.queries import Piece
-from keepsum.accuracy.query_laws import BoundLaw, sum_law
-from keepsum.accuracy.ratios import LARGEST_FACTOR, Ratio
-from keepsum.planning.selection import gaussian, l1
+from keepsum.accuracy.query_laws import BoundLaw, RegionPiece, sum_law
+from keepsum.planning.selection import choice
 from test_arguments import check_message
 
 TABLE = [range(3), range(3, 6), range(6, 9), range(0, 9, 3), range(1, 9, 3), range(2, 9, 3)]
@@ -91,11 +89,11 @@ def test_gaussian_noise_that_is_all_but_0(sigma):
 
 
 def test_the_bound_of_gaussian_noise_is_the_best_of_its_kind():
-    bound = BoundLaw(1, [(RegionPiece(Piece(4, ((1, 1),)), FreeGaussian(100.0)), 1)], 7500.0)
+    bound = BoundLaw(1, [(RegionPiece(Piece(4, ((1, 1),)), GaussianCells(100.0)), 1)], 7500.0)
     assert bound.end(8.0) == pytest.approx((2 * 8.0 * 7500) ** 0.5)
 
 
-@pytest.mark.parametrize("cell", [FreeGaussian(9999.0), pytest.param(FreeLaplace(1e-4), marks=pytest.mark.audit)])
+@pytest.mark.parametrize("cell", [GaussianCells(9999.0), pytest.param(LaplaceCells(1e-4), marks=pytest.mark.audit)])
 def test_few_cells_of_a_large_region_take_little_memory(cell):
     tracemalloc.start()
     law = sum_law([(RegionPiece(Piece(10**6, ((1, 2),)), cell), 1)], 1)
@@ -195,5 +193,9 @@ def test_noise_that_nothing_draws():
             with pytest.raises(ks.InputError, match="must be from") as caught:
                 ask()
             check_message(caught.value)
-    limits = {"laplace-l1": (l1.LOWEST_EPSILON, l1.HIGHEST_EPSILON), "gaussian": (gaussian.NARROWEST, gaussian.WIDEST)}
-    assert {kind: (Fraction(r.lowest), Fraction(r.highest)) for kind, r in RANGES.items()} == limits
+    for kind, low, high in (("laplace-l1", "1/10000", "50"), ("gaussian", "1/50", "100000000")):
+        assert choice.out_of_range(kind, Fraction(low), Fraction(high)) is None
+        for outside in (Fraction(low) * Fraction("0.999"), Fraction(high) * Fraction("1.001")):
+            reason = choice.out_of_range(kind, Fraction(1), outside)
+            assert (reason.lowest, reason.highest) == (low, high)
+    assert choice.out_of_range("laplace-l2", Fraction(1, 10**9)) is None

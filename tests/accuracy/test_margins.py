@@ -4,7 +4,7 @@ import pytest
 import keepsum as ks
 from keepsum.accuracy import simulation
 from keepsum.accuracy.simulation import estimated_margin
-from keepsum.planning import durations
+from keepsum.planning.selection import choice
 
 
 def sums(size, epsilon):
@@ -89,12 +89,12 @@ def two_way(rows, columns):
 def test_draws_are_as_many_as_take_half_a_second(monkeypatch):
     """By what draws are said to take, not by cells: sums over 660 draws of 102 x 5 cells were 14% too wide."""
     plan = two_way(102, 5)
-    each = durations.SIMULATION_NANOSECONDS["column_splitting"] * plan.samplers[0].simulation_cost
+    each = choice.SIMULATION_NANOSECONDS["column_splitting"] * plan.samplers[0].simulation_cost
     draws = plan.accuracy().draws
     assert draws >= 1500
     assert draws * each <= simulation.EFFORT < (draws + 1) * each
     assert plan.noise.law([1, 0, 0, 0, 0] * 51 + [0] * 255).draws == draws
-    monkeypatch.setitem(durations.SIMULATION_NANOSECONDS, "column_splitting", 200)
+    monkeypatch.setitem(choice.SIMULATION_NANOSECONDS, "column_splitting", 200)
     assert two_way(102, 5).accuracy().draws == simulation.EFFORT // (10 * each)
     assert two_way(4, 3).accuracy().draws == simulation.MOST_DRAWS
 

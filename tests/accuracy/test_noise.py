@@ -10,6 +10,7 @@ from scipy import sparse, stats
 
 import keepsum as ks
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw
+from support import mostly_audit
 from test_arguments import check_message
 
 TOTALS = {
@@ -49,8 +50,7 @@ def agrees(law: ExactLaw, values: np.ndarray, chances: np.ndarray, error: float)
     return bool(close and abs(law.variance - variance) < error * squares)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", TOTALS)
+@mostly_audit("name", TOTALS)
 @pytest.mark.parametrize(
     "mechanism", [ks.Laplace.per_unit(2), ks.Laplace.per_unit(3), ks.Gaussian(sigma="0.8")], ids=repr
 )
@@ -147,8 +147,7 @@ COVERED = {
 }
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("mechanism", [ks.Laplace.per_unit("1/4"), ks.Gaussian(sigma=3)], ids=repr)
+@mostly_audit("mechanism", [ks.Laplace.per_unit("1/4"), ks.Gaussian(sigma=3)], ids=repr)
 @pytest.mark.parametrize("query", COVERED.values(), ids=COVERED.keys())
 def test_intervals_cover_their_level(mechanism, query):
     """95% of 20,000 draws: a binomial test at 1e-6, on both sides where the law is exact and the noise fine enough."""

@@ -9,9 +9,9 @@ import pytest
 
 import keepsum as ks
 from keepsum.accuracy.block_laws import class_bound, classes_of, free_cell
-from keepsum.accuracy.free_cells import FreeGaussian, FreeLaplace
-from keepsum.accuracy.projected import DominatedPiece, dominated_piece
+from keepsum.accuracy.cell_noise import GaussianCells, LaplaceCells
 from keepsum.accuracy.queries import as_weights
+from keepsum.accuracy.query_laws import DominatedPiece, dominated_piece
 
 TWO_WAY = [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1]]
 CHAINED = [[1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1]]
@@ -72,7 +72,7 @@ def test_margins_by_bounds_hold(name, mechanism, level):
 
 def test_free_cells_have_their_own_moments():
     values = np.arange(-60, 61)
-    for cell, logs in ((FreeLaplace(2.0), -2 * np.abs(values)), (FreeGaussian(1.0), -(values**2) / 2)):
+    for cell, logs in ((LaplaceCells(2.0), -2 * np.abs(values)), (GaussianCells(1.0), -(values**2) / 2)):
         weights = np.exp(logs) / np.exp(logs).sum()
         for h in (0.3, 1.0):
             assert np.log(weights @ np.exp(h * values)) <= cell.log_moment(np.array([h]))[0] + 1e-12

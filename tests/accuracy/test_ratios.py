@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 import keepsum as ks
+from keepsum.accuracy.noise import Ratio, _simple
 from keepsum.accuracy.queries import as_weights
-from keepsum.accuracy.ratios import Ratio, _simple
+from support import mostly_audit
 
 AXES = {"county": list("ABCDE"), "sex": ["f", "m"]}
 COUNTS = [[150, 90], [40, 80], [300, 210], [25, 20], [60, 75]]
@@ -37,8 +38,7 @@ CASES = {
 QUICK = ["nothing kept, Gaussian", "counties kept", "both kept"]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     ("kept", "mechanism", "runs"),
     [
         *(pytest.param(*CASES[name], 50, id=f"{name}-50") for name in QUICK),
@@ -101,8 +101,7 @@ def test_steps_are_shorter_than_the_box_and_hold_for_a_known_law():
     assert box[1] - box[0] > 1.2 * (exact[1] - exact[0])
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("true", [(12, 2), (3, 4), (0, 2)], ids=str)
+@mostly_audit("true", [(12, 2), (3, 4), (0, 2)], ids=str)
 def test_ratios_of_small_counts_cover_in_the_enumerated_law(true):
     """Two independent cells, all noise that is likely at all: also where the denominator may be 0."""
     plan = ks.plan(keep=ks.Invariants.subsets(2, []), mechanism=ks.Laplace.per_unit(epsilon="0.7"))

@@ -11,7 +11,7 @@ from flint import arb, ctx
 from scipy import special, stats
 
 import keepsum as ks
-from keepsum.accuracy import released_likelihood
+from keepsum.accuracy import likelihood
 
 DOMAIN = ks.Domain(
     {"state": ["a", "b", "c"], "county": {"a": ["x", "y", "z"], "b": ["x", "y"], "c": ["x", "y"]}},
@@ -105,7 +105,7 @@ def test_a_fixed_window_is_wrong_where_the_counts_differ_by_more(released, rates
 
 @pytest.mark.parametrize("fall", [3.0, 20.0, 44.0])
 def test_the_first_window_does_not_matter(fall, monkeypatch):
-    monkeypatch.setattr(released_likelihood, "FIRST_FALL", fall)
+    monkeypatch.setattr(likelihood, "FIRST_FALL", fall)
     noise = ks.plan(keep=ks.Invariants.subsets(4, [[0, 1, 2]]), mechanism=ks.Laplace.per_unit(epsilon="0.5")).noise
     released, rates = np.array([30, -20, 4, 60]), [3.0, 9.0, 1.0, 2.0]
     every = np.array([[*y, last] for y in tables(14, 3) for last in range(200)])
@@ -119,7 +119,7 @@ def test_a_window_that_is_too_small_is_seen():
         keep=ks.Invariants.subsets(3, [[0, 1]]), mechanism=ks.Laplace.per_unit(epsilon="0.5")
     )._record.blocks
     released, model = np.array([40, -20, 60]), poisson([3.0, 9.0, 2.0])
-    problem = released_likelihood._Problem.of(released, model, blocks)
+    problem = likelihood._Problem.of(released, model, blocks)
     whole = problem.log_sum()
     seen = 0
     for reach in (5, 10, 20, 30, 40, 50, 60, 80):
@@ -129,7 +129,7 @@ def test_a_window_that_is_too_small_is_seen():
         assert log_error >= math.log(max(left_out, 1e-300)) - 1e-6 or left_out < 1e-10
         if left_out > 1e-6:
             seen += 1
-            assert log_error > math.log(released_likelihood.TRUNCATION)
+            assert log_error > math.log(likelihood.TRUNCATION)
     assert seen >= 4
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.accuracy import level_errors, person_loss
-from keepsum.accuracy.level_errors import LevelErrors
-from keepsum.accuracy.share_search import Budget, ShareSearch
+from keepsum.accuracy import shares as level_errors
+from keepsum.accuracy import shares as person_loss
+from keepsum.accuracy.shares import LevelErrors, SharedBudget, ShareSearch
+from support import mostly_audit
 
 NAMES = {"A": ["a", "b", "c"], "B": ["d"], "C": ["e", "f"]}
 TREE = ks.Domain({"state": ["A", "B", "C"], "county": NAMES, "cell": range(4)}, within={"county": "state"})
@@ -29,7 +30,7 @@ def search_of(case, weights=None, epsilon=1, records=None):
     domain, keep, axes = CASES[case]
     weights = weights or [1] * (1 + len(axes))
     kept = ks.Invariants.margins(domain, keep)
-    return ShareSearch.of(Budget(kept, records, tuple(axes), Fraction(epsilon), tuple(map(Fraction, weights))))
+    return ShareSearch.of(SharedBudget(kept, records, tuple(axes), Fraction(epsilon), tuple(map(Fraction, weights))))
 
 
 def measured(plan, axes):
@@ -42,8 +43,7 @@ def measured(plan, axes):
     return [np.mean(variances) for variances in levels]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("case", CASES)
+@mostly_audit("case", CASES)
 @pytest.mark.parametrize("parts", [(1, 1, 1), (5, 1, 2), (1, 6, 3)])
 def test_errors_are_those_of_the_noise(case, parts):
     search = search_of(case)
@@ -62,8 +62,7 @@ def test_errors_of_wide_noise_on_a_small_circle_would_be_wrong(monkeypatch):
     assert LevelErrors(plan._record.blocks.nested)([0.05, 0.1, 0.1]) != pytest.approx(right, rel=1e-6)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("case", CASES)
+@mostly_audit("case", CASES)
 @pytest.mark.parametrize("weights", [(1, 5, 2), (1, 1, 1), (20, 1, 1)])
 def test_no_other_shares_have_a_smaller_error(case, weights):
     search = search_of(case, weights[: 1 + len(CASES[case][2])])
@@ -80,8 +79,7 @@ def test_no_other_shares_have_a_smaller_error(case, weights):
             assert search.error((1000 - sum(near), *near)) >= least
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("case", CASES)
+@mostly_audit("case", CASES)
 @pytest.mark.parametrize("epsilon", [1, "1/3"])
 def test_one_person_loses_exactly_what_was_asked_for(case, epsilon):
     domain, keep, axes = CASES[case]
@@ -110,7 +108,7 @@ def test_totals_that_are_no_margins_have_one_bound_for_all_shares():
     """State A is kept. What a change does to totals is bounded by its length, whatever the shares are."""
     kept = ks.Invariants.subsets(TREE.size, [np.flatnonzero(TREE.codes("state") == 0)]).over(TREE)
     axes = (("state",), ("county",))
-    search = ShareSearch.of(Budget(kept, None, axes, Fraction(1), (Fraction(1),) * 3))
+    search = ShareSearch.of(SharedBudget(kept, None, axes, Fraction(1), (Fraction(1),) * 3))
     for parts in [(1, 1, 1), (1, 50, 1), (1, 1, 50), (50, 1, 1), (3, 0, 2), (3, 0, 0)]:
         mechanism = search.budget.mechanism(tuple(10 * part for part in parts))
         assert search.epsilons(parts)[0] == ks.plan(keep=kept, mechanism=mechanism).mechanism.cell_epsilon

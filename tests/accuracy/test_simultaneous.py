@@ -10,10 +10,10 @@ from scipy import stats
 
 import keepsum as ks
 from keepsum.accuracy import simulation
+from support import mostly_audit
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("mechanism", [ks.Laplace.per_unit(epsilon=2), ks.Gaussian(sigma=1)], ids=repr)
+@mostly_audit("mechanism", [ks.Laplace.per_unit(epsilon=2), ks.Gaussian(sigma=1)], ids=repr)
 @pytest.mark.parametrize(
     "kept",
     [[[0, 1, 2]], pytest.param([[0, 1, 2, 3, 4]], marks=pytest.mark.audit), [[0, 1], [2, 3, 4]], []],

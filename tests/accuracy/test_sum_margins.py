@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 import keepsum as ks
-from keepsum.accuracy import queries, simulation, sum_pieces
+from keepsum.accuracy import queries, simulation, sums
 from keepsum.accuracy.queries import canonical_piece
-from keepsum.accuracy.sum_margins import sum_accuracy
+from keepsum.accuracy.sums import sum_accuracy
 from support import BY_MIXTURE
 
 DOMAIN = ks.Domain(
@@ -136,7 +136,7 @@ def test_what_is_alike_is_worked_out_once(monkeypatch):
         made.append((size, *classes))
         return canonical_piece(size, classes)
 
-    for module in (queries, sum_pieces):
+    for module in (queries, sums):
         monkeypatch.setattr(module, "canonical_piece", counted)
     counties = {"a": list(range(600)), "b": list(range(400))}
     domain = ks.Domain({"state": ["a", "b"], "county": counties, "age": range(10)}, within={"county": "state"})

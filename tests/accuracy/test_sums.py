@@ -6,10 +6,9 @@ import pytest
 import keepsum as ks
 from keepsum.accuracy import simulation
 from keepsum.accuracy import sums as summing
-from keepsum.accuracy.sums import sum_deviations
-from keepsum.accuracy.table_sums import is_table
-from keepsum.planning.durations import simulation_nanoseconds
-from support import BY_MIXTURE
+from keepsum.accuracy.sums import is_table, sum_deviations
+from keepsum.planning.selection.choice import simulation_nanoseconds
+from support import BY_MIXTURE, mostly_audit
 
 DRAWS = 20_000
 DOMAIN = ks.Domain(
@@ -66,8 +65,7 @@ def test_without_a_sampler_nothing_is_known():
     assert sum_deviations(plan._record.blocks, np.zeros(5, dtype=np.int64), 1) is None
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("shape", [(5, 4, 1), (4, 3, 2), (3, 3, 3)], ids=str)
+@mostly_audit("shape", [(5, 4, 1), (4, 3, 2), (3, 3, 3)], ids=str)
 @pytest.mark.parametrize(
     "mechanism",
     [ks.Laplace.per_unit(epsilon=0.5), ks.Gaussian(sigma=4), ks.Laplace.per_unit(epsilon=0.3, norm="l2")],

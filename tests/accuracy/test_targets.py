@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.accuracy.candidates import Candidates
-from keepsum.accuracy.targets import Search, number_at, place_of
-from keepsum.privacy.families import Family
-from support import margins
+from keepsum.accuracy.choose import Candidates, Search, number_at, place_of
+from keepsum.privacy.families import MechanismFamily
+from support import margins, mostly_audit
 
 STEP = 300  # places on each side that brute force looks at
 
@@ -116,8 +115,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", FAMILIES)
+@mostly_audit("name", FAMILIES)
 @pytest.mark.parametrize(
     ("margin", "level"),
     [
@@ -131,7 +129,7 @@ def test_the_answer_is_that_of_enumerated_laws(name, margin, level):
     """Every parameter of three digits around the answer, by enumeration: the least loss, and not a step more."""
     kind, mechanism, at = FAMILIES[name]
     chosen = ks.mechanism_for(keep=THREE, mechanism=mechanism, margin=margin, level=level)
-    family = Family.of(chosen)
+    family = MechanismFamily.of(chosen)
     place = place_of(family.value)
     near = [number_at(p) for p in range(place - 12, place + 13)]
     good = [value for value in near if enumerated_margin(kind, at(value), level) <= margin]
@@ -160,8 +158,7 @@ CASES = {
 }
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     ("name", "of"),
     [
         pytest.param(name, of, marks=[pytest.mark.audit] if of == "largest" and name.startswith("two-way") else [])
@@ -179,7 +176,7 @@ def test_one_step_less_misses(name, of):
         return found.typical if of == "typical" else int(found.margins.max())
 
     chosen = ks.mechanism_for(keep=keep, mechanism=mechanism, margin=margin, of=of)
-    family = Family.of(chosen)
+    family = MechanismFamily.of(chosen)
     assert family.at(family.value) == chosen
     assert margin_of(chosen) <= margin
     assert margin_of(family.at(number_at(place_of(family.value) - 1))) > margin
@@ -214,11 +211,11 @@ def test_candidates_share_what_does_not_depend_on_the_noise():
 
 def test_requests_keep_everything_but_the_parameter():
     request = ks.Gaussian(1, "1e-6", calibration="tight", attributes=["a"], to="some other value")
-    assert repr(Family.of(request).at(Fraction(1, 3))) == repr(request).replace("epsilon=1", "epsilon=1/3")
+    assert repr(MechanismFamily.of(request).at(Fraction(1, 3))) == repr(request).replace("epsilon=1", "epsilon=1/3")
     request = ks.Laplace(1, "l2", attributes=["a"], to="some other value")
-    assert repr(Family.of(request).at(Fraction(1, 3))) == repr(request).replace("epsilon=1", "epsilon=1/3")
+    assert repr(MechanismFamily.of(request).at(Fraction(1, 3))) == repr(request).replace("epsilon=1", "epsilon=1/3")
     plan = ks.plan(keep=THREE, mechanism=ks.Gaussian.per_unit(rho=2))
-    assert Family.of(plan.mechanism).at(Fraction(1)) == ks.Gaussian.per_unit(rho=1)
+    assert MechanismFamily.of(plan.mechanism).at(Fraction(1)) == ks.Gaussian.per_unit(rho=1)
 
 
 def test_mostly_pinned_tables_have_no_typical_margin():
@@ -255,3 +252,62 @@ def test_bad_choices():
         ks.mechanism_for(keep=THREE, mechanism=ks.Laplace.per_unit(1), margin=3, of="smallest")
     with pytest.raises(ks.InputError, match="The mechanism must be Laplace or Gaussian"):
         ks.mechanism_for(keep=THREE, mechanism=ks.Laplace, margin=3)
+
+
+# -- simulated margins -------------------------------------------------------------------------------
+
+CROSSED = ks.Domain({"county": range(10), "age": range(5), "sex": range(2)})
+ONE_WAY = [["county"], ["age"], ["sex"]]
+
+
+def simulated_candidates(epsilon: str) -> Candidates:
+    """One-way margins of three axes, whose margins of error are simulated."""
+    kept = ks.Invariants.margins(CROSSED, ONE_WAY)
+    return Candidates.of(kept, ks.Laplace.per_unit(epsilon=epsilon), None, 0.95)
+
+
+@pytest.mark.parametrize("target", [2, 10])
+def test_few_plans_lead_to_a_simulated_target_and_the_answer_reaches_it(target, monkeypatch):
+    """Margins before they are rounded tell where the answer is; it and the step before it have plans of their own."""
+    planned: list[Fraction] = []
+    point = Candidates.point
+
+    def watched(self: Candidates, value: Fraction):
+        if value not in self._points:
+            planned.append(value)
+        return point(self, value)
+
+    monkeypatch.setattr(Candidates, "point", watched)
+    found = simulated_candidates("1/4").least_loss(target, "typical")
+    assert len(planned) <= 5
+    assert found.before[0] == number_at(place_of(found.value) - 1)
+    assert {found.value, found.before[0]} <= set(planned)
+    again = ks.plan(CROSSED, keep=ONE_WAY, mechanism=ks.Laplace.per_unit(found.value)).accuracy()
+    assert again.draws > 0
+    assert again.typical <= target < found.before[1]
+    draws = np.abs(ks.plan(CROSSED, keep=ONE_WAY, mechanism=ks.Laplace.per_unit(found.value)).sample(4_000, ks.rng(7)))
+    assert (draws > target).mean() < 0.05
+
+
+def test_margins_at_smaller_losses_are_scaled():
+    """Those of the curve are within one count of what is simulated there, and say that they are about that."""
+    candidates = simulated_candidates("1/4")
+    assert candidates.point(Fraction(1, 4)).typical >= 8
+    for value in (Fraction(1, 5), Fraction(1, 10), Fraction(1, 20)):
+        sketched, own = candidates.sketch(value), simulated_candidates(str(value)).point(value)
+        assert sketched.scaled
+        assert not own.scaled
+        assert sketched.person == own.person
+        for of in ("typical", "largest"):
+            assert abs(sketched.margin(of) - own.margin(of)) <= 1 + 0.02 * own.margin(of)
+    assert not candidates.sketch(Fraction(1)).scaled  # narrow noise is no scaled copy of wide noise
+    curve = ks.accuracy_curve(CROSSED, keep=ONE_WAY, mechanism=ks.Laplace.per_unit(epsilon="1/4"))
+    shown = {point.value: point.scaled for point in curve.points}
+    assert [value for value, scaled in shown.items() if scaled] == [v for v in shown if v < Fraction(1, 4)]
+    assert sum("about ±" in line for line in curve.lines()) == sum(shown.values()) > 0
+    two_axes = ks.Invariants.margins(ks.Domain({"age": range(5), "sex": range(2)}), [["age"], ["sex"]])
+    small = Candidates.of(two_axes, curve.family.member, None, 0.95)
+    assert small.point(Fraction(1, 4)).draws > 0
+    assert not any(small.sketch(value).scaled for value in shown)
+    given = ks.accuracy_curve(CROSSED, keep=ONE_WAY, mechanism=ks.Laplace.per_unit(epsilon="1/4"), values=[0.1, 0.25])
+    assert not any(point.scaled for point in given.points)  # a value that was asked for is worked out

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import keepsum as ks
-from keepsum.releasing.signing import make_keys
+from keepsum.releasing.canonical import make_keys
 
 HERE = Path(__file__).parent
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import keepsum as ks
 from keepsum.cli.app import run
-from keepsum.cli.categories import parse_categories
+from keepsum.specs.option import parse_categories
+from support import mostly_audit, refused_in_shell
 
 
 @pytest.fixture
@@ -26,8 +26,7 @@ def call(tmp_path, monkeypatch):
     return keepsum
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     ("texts", "within", "declared"),
     [
         (["sex=f,m", "age=1"], {}, {"sex": ["f", "m"], "age": ["1"]}),
@@ -47,12 +46,11 @@ def test_forms(texts, within, declared):
     assert parse_categories(texts, within) == declared
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     "text", ["", "a", "a=", "=x", "a=x,,y", "a=x,", 'a=""', 'a="x', 'a="x"y', 'a=x"y', "a= ,x", "a:=x", ":a=x", '"a=x']
 )
 def test_what_is_no_list(text):
-    with pytest.raises(ks.InputError, match="Option --categories must be AXIS=LABEL,LABEL such as"):
+    with refused_in_shell("^Option --categories must be AXIS=LABEL,LABEL such as"):
         parse_categories([text], {"a": "b"} if ":" in text else {})
 
 
@@ -157,8 +155,7 @@ BAD = {
 }
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+@mostly_audit(("options", "message"), BAD.values(), ids=BAD)
 def test_bad_declarations_give_one_sentence_and_no_file(call, options, message):
     rows = LEVELS if "--keep-order" not in options else LEVELS.replace("A,Low,5\n", "")
     header, *lines = rows.splitlines()

@@ -7,6 +7,7 @@ import pytest
 
 from command import installed
 from keepsum.cli.completion import header
+from support import mostly_audit
 
 
 @pytest.fixture
@@ -56,8 +57,7 @@ def test_headers_of_every_kind(tmp_path, name):
     assert header(path) == ["county", "n"]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("data", [b"A,8675309\nB,5\n", b"", b"\xff\xfe\n", b"a\x1b[2J,n\n"])
+@mostly_audit("data", [b"A,8675309\nB,5\n", b"", b"\xff\xfe\n", b"a\x1b[2J,n\n"])
 def test_what_may_be_data_is_not_completed(complete, tmp_path, data):
     (tmp_path / "in.csv").write_bytes(data)
     assert complete("keepsum plan in.csv --count ") == []

@@ -13,7 +13,7 @@ import keepsum_shell
 from faults import Fork, changes_of, in_shell, interrupt, terminate
 from keepsum.cli import app
 from keepsum.releasing.release import Prepared
-from keepsum.sources.locking import claimed
+from keepsum.sources.atomic import claimed
 
 COUNTS = "county,age,n\nA,0-17,5\nA,18-64,6\nA,65+,7\nB,0-17,8\nB,18-64,9\nB,65+,10\n"
 
@@ -81,7 +81,7 @@ def test_a_release_that_cannot_be_reported_is_told_elsewhere(folder, stdout, opt
 @pytest.mark.parametrize("stdout", ["broken", "/dev/full"])
 def test_nothing_is_released_if_what_must_be_known_before_cannot_be_shown(folder, stdout):
     status, _, complaints = forked(release(folder), folder, stdout=stdout)
-    assert status == 2
+    assert status == 5
     assert not is_whole(folder)
     assert complaints.count("keepsum: ") == 1
 
@@ -130,7 +130,7 @@ def test_a_plan_that_cannot_be_shown(folder):
     for stdout in ("broken", "/dev/full"):
         arguments = ["plan", *release(folder)[1:8]]
         status, _, complaints = forked(arguments, folder, stdout=stdout)
-        assert status == 2
+        assert status == 5
         assert complaints.count("keepsum: ") == 1
 
 
@@ -286,7 +286,7 @@ def test_the_second_of_two_runs_has_drawn_nothing(folder, monkeypatch, capsys):
     monkeypatch.setattr(Prepared, "draw", draw)
     for more in ([], ["--force"]):
         with claimed(folder / "out.certificate.json"):
-            assert app.run(release(folder, *more)) == 2
+            assert app.run(release(folder, *more)) == 5
         assert "another process is writing it. Nothing was written." in capsys.readouterr().err
         assert not is_whole(folder)
 
@@ -327,7 +327,7 @@ def test_a_release_that_was_being_replaced_is_put_back_first(folder, capsys):
         old = (folder / "out.csv").read_bytes()
     assert not (folder / "out.csv").exists()
     capsys.readouterr()
-    assert app.run(release(folder)) == 2
+    assert app.run(release(folder)) == 6
     errors = capsys.readouterr().err
     assert "warning: A process was killed while it replaced a release; the old one was restored" in errors
     assert "already exists" in errors

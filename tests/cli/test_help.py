@@ -14,10 +14,24 @@ from typer.main import get_command
 
 from keepsum.cli import app
 from keepsum.cli.help_text import folded
+from keepsum.specs.option import GROUPS
 
 MAKE_FILES = Path(__file__).parent.parent.parent / "examples" / "files.py"
 COMMANDS = (
-    *("", "accuracy", "app", "convergence", "init", "keygen", "marginal", "plan", "postprocess", "release", "report"),
+    *(
+        "",
+        "accuracy",
+        "app",
+        "convergence",
+        "help",
+        "init",
+        "keygen",
+        "marginal",
+        "plan",
+        "postprocess",
+        "release",
+        "report",
+    ),
     *("show", "verify"),
     *("ledger", "ledger budget", "ledger check", "ledger export", "ledger import", "ledger init", "ledger show"),
 )
@@ -122,12 +136,31 @@ def test_examples_run_as_copied(commands, shown, files, command, tmp_path):
         assert done.returncode == 0, f"{example}\n{done.stdout}"
 
 
-def test_declarations_of_help_are_read(commands, shown, files, tmp_path):
+@pytest.mark.parametrize("terminal", [False, True])
+def test_options_stand_in_groups(shown, terminal):
+    """In a pipe as on a terminal, and how files are written stands in one place."""
+    text = ANSI.sub("", shown[terminal]["release"])
+    for group in GROUPS:
+        assert len(re.findall(rf"^(?:╭─ )?{group}(?: ─|:$)", text, flags=re.MULTILINE)) == 1
+    assert "keepsum help files" in " ".join(text.split())
+    assert "[[total]]" not in text
+
+
+def test_a_topic_of_help_is_a_command_or_files(inside, shown):
+    assert b"Examples:" in inside("help", "plan").stdout
+    assert inside("help", "ledger", "init").stdout.partition(b"[")[0].endswith(b" ledger init ")
+    wrong = inside("help", "plans")
+    assert wrong.returncode == 2
+    assert b"The topic must be one of accuracy, app," in wrong.stderr
+
+
+def test_declarations_of_help_are_read(commands, files, inside, tmp_path, monkeypatch):
     """Options for categories, and the files of ``--domain`` and ``--keep-file``, as help shows them."""
-    text = shown[False]["plan"]
+    monkeypatch.setenv("COLUMNS", "80")
+    text = inside("help", "files").stdout.decode()
     folder = tmp_path / "files"
     subprocess.run(["cp", "-r", files, folder], check=True)
-    options = re.findall(r"^ {6}(--(?:categories|within)(?:.*\\\n)*.*)$", text, flags=re.MULTILINE)
+    options = re.findall(r"^ {4}(--(?:categories|within)(?:.*\\\n)*.*)$", text, flags=re.MULTILINE)
     declared = re.search(r"such as categories\.toml;.*?\n\n(.*?)\n\n", text, flags=re.DOTALL)
     totals = re.search(r"totals\.toml:\n\n(.*?)\n\n", text, flags=re.DOTALL)
     assert len(options) == 2

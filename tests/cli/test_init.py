@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from support import mostly_audit, refusal
+
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
 NESTED = "state,county,n\nIL,Cook,1\nIL,Kane,2\nWI,Lake,3\nWI,Dane,4\nWI,Total,7\n"
 
@@ -84,12 +86,11 @@ WRONG = {
 }
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("what", WRONG)
+@mostly_audit("what", WRONG)
 def test_without_a_terminal_options_must_say_everything(what: str, run: Callable[..., Any], here: Path) -> None:
     arguments, words = WRONG[what]
     failed = run("init", *arguments)
-    assert failed.returncode == 2
+    assert failed.returncode == refusal(failed)
     assert words in failed.stderr.decode()
     assert b"secret" not in failed.stderr + failed.stdout
     assert not (here / "keepsum.toml").exists()
@@ -99,7 +100,7 @@ def test_a_spec_is_not_replaced_by_accident(run: Callable[..., Any], here: Path)
     arguments = ["init", "counts.csv", "--count", "n", "--keep", "county", "--epsilon", "1"]
     (here / "keepsum.toml").write_text("mine")
     failed = run(*arguments)
-    assert failed.returncode == 2
+    assert failed.returncode == refusal(failed)
     assert b"There must be no spec 'keepsum.toml' yet" in failed.stderr
     assert b"--force" in failed.stderr
     assert (here / "keepsum.toml").read_text() == "mine"
@@ -111,7 +112,7 @@ def test_a_spec_does_not_replace_what_it_names(run: Callable[..., Any], here: Pa
     (here / "link.csv").symlink_to("counts.csv")
     for spec in ("counts.csv", "./counts.csv", "link.csv"):
         failed = run(*arguments, "--spec", spec)
-        assert failed.returncode == 2
+        assert failed.returncode == refusal(failed)
         assert b"The spec must not be a file that it names" in failed.stderr
     (here / "totals.toml").write_text('[[total]]\nname = "a"\ncells = [{county = "A"}]\n')
     assert run(*arguments, "--keep-file", "totals.toml", "--spec", "totals.toml").returncode == 2
@@ -140,6 +141,15 @@ def test_the_address_of_a_file_is_its_path_seen_from_the_spec(run: Callable[...,
     assert done.returncode == 0, done.stderr
     assert spec_in(here / "specs")["source"] == {"data": "../people.db", "table": "people"}
     assert run("release", "--spec", "specs/keepsum.toml", "--yes").returncode == 0
+
+
+def test_a_release_may_go_to_standard_output(run: Callable[..., Any], here: Path) -> None:
+    done = run("init", *GIVEN, "--keep-total", "-o", "-", "--certificate", "released.json")
+    assert done.returncode == 0, done.stderr
+    assert spec_in(here)["output"] == {"path": "-", "certificate": "released.json"}
+    assert run("release", "--yes").stdout.startswith(b"county,sex,n")
+    failed = run("init", *GIVEN, "--keep-total", "-o", "-", "--certificate", "s.toml", "--spec", "s.toml")
+    assert failed.returncode == refusal(failed)
 
 
 def test_its_help_is_of_a_spec_that_is_written(run: Callable[..., Any]) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pytest
 
 from keepsum.sources.headers import Header, header_in
 from keepsum.sources.reading import FileForm
-from keepsum.specs.count_columns import Likely, likely_columns
+from keepsum.specs.proposals import Likely, likely_columns
+from support import mostly_audit, refusal
 
 END = ["total", "y", "1", "n", "n", "out/"]  # totals, per person, epsilon, categories, negative counts, output
 RACES = ("White", "Black", "Other, incl. mixed")
@@ -52,8 +52,7 @@ PROPOSED = {
 }
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("rows", "likely"), PROPOSED.values(), ids=PROPOSED)
+@mostly_audit(("rows", "likely"), PROPOSED.values(), ids=PROPOSED)
 def test_what_is_proposed(rows: list[tuple[Any, ...]], likely: Likely, tmp_path: Path) -> None:
     write(tmp_path / "x.csv", rows)
     assert likely_columns(header_in(str(tmp_path / "x.csv"), None, FileForm())) == likely
@@ -123,10 +122,10 @@ def test_numbers_in_a_header_are_not_shown(answered: Callable[..., Any], tmp_pat
 def test_refusals_name_wide(run: Callable[..., Any], tmp_path: Path) -> None:
     write(tmp_path / "race.csv", WIDE)
     failed = run("plan", "race.csv", "--keep-total", "--epsilon", "1")
-    assert failed.returncode == 2
+    assert failed.returncode == refusal(failed)
     assert b"Pass --count COLUMN, or name the columns with --wide if several have counts." in failed.stderr
     failed = run("plan", "race.csv", "--count", "White", "--keep-total", "--epsilon", "1")
-    assert failed.returncode == 2
+    assert failed.returncode == refusal(failed)
     assert b"in several columns, one for each category of an axis, name them with --wide." in failed.stderr
     write(tmp_path / "one.csv", [("county", "people"), ("A", 1)])
     assert b"--wide" not in run("plan", "one.csv", "--keep-total", "--epsilon", "1").stderr

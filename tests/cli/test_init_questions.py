@@ -14,10 +14,12 @@ import openpyxl
 import pytest
 
 from keepsum._text import are_showable
-from keepsum.cli.declaration import Declaration
-from keepsum.cli.more_options import split, with_options
-from keepsum.cli.questions import margins, nestings
+from keepsum.cli.asking import with_options
+from keepsum.cli.questions import groups
 from keepsum.errors import InputError
+from keepsum.specs.options import with_typed
+from keepsum.specs.spec import Axes, Keep, SourceSpec, Spec
+from support import refusal
 
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
 NESTED = "state,county,n\nIL,Cook,1\nIL,Kane,2\nWI,Lake,3\nWI,Dane,4\nWI,Total,7\n"
@@ -68,7 +70,7 @@ def test_answers_on_a_terminal(run: Callable[..., Any], answered: Callable[..., 
     assert "Which totals are kept exactly? Axes: state, county, several with a blank between; total for the" in said
     assert "An axis must be one of 'state', 'county', got 'town'" in said
     assert "The kept totals determine every cell" in said
-    assert "Epsilon, the loss of one person" in said
+    assert "Epsilon, the privacy loss of one person" in said
     assert "Epsilon must be a positive number, got '-1'" in said
     assert "Output must be a file such as 'released.csv' or a folder such as 'out/', got 'y'" in said
     assert spec_in(here) == {
@@ -88,7 +90,7 @@ def test_answers_on_a_terminal(run: Callable[..., Any], answered: Callable[..., 
 def test_what_is_not_there_is_told_before_anything_is_asked(answered: Callable[..., Any], here: Path) -> None:
     for table in ("none.csv", "sqlite:///none.db", "none-*.parquet", "host=x password=secret"):
         failed = answered(["y"], table)
-        assert failed.returncode == 2
+        assert failed.returncode == refusal(failed)
         assert b"?" not in failed.stderr
         assert b"secret" not in failed.stderr
 
@@ -117,7 +119,7 @@ def test_records_and_persons(run: Callable[..., Any], answered: Callable[..., An
     assert "Which column identifies a person? (- if none does: the guarantee is then for one record" in said
     assert "The column of the unit must not be an axis" in said
     assert "At most how many records of each person are counted?" in said
-    assert "Epsilon, the loss of one person" in said
+    assert "Epsilon, the privacy loss of one person" in said
     written = spec_in(here)
     assert written["records"] == {
         "by": ["clinic", "age"], "bins": {"age": ["0", "18", ""]}, "unit": "person", "max_rows_per_unit": 1,
@@ -137,7 +139,7 @@ def test_nested_records_and_one_record_per_person(
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Categories of county in IL, with commas" in said
-    assert "Epsilon, the loss of one person" in said
+    assert "Epsilon, the privacy loss of one person" in said
     assert spec_in(here)["records"] == {"by": ["county", "state"], "max_rows_per_unit": 1}
     assert "1 cell is determined by these totals, and would be published without noise: state=WI, county=Lake." in said
     assert spec_in(here)["output"] == {"path": "people/", "accept_pinned": ["state=WI, county=Lake"]}
@@ -215,6 +217,14 @@ def test_files_that_release_reads(name: str, run: Callable[..., Any], answered: 
     assert run("release", "--yes").returncode == 0
 
 
+def test_a_choice_may_be_in_quotes(answered: Callable[..., Any], here: Path) -> None:
+    workbook(here / "counts.xlsx")
+    done = answered(['"Counts', '"Counts"', "y", '"n"', *END], "counts.xlsx")
+    assert done.returncode == 0, done.stderr
+    assert b"The answer must be one of Notes, Counts, got '\"Counts'." in done.stderr
+    assert spec_in(here)["source"] == {"data": "counts.xlsx", "sheet": "Counts", "count": "n"}
+
+
 def test_a_file_that_is_no_table_is_asked_for_again(answered: Callable[..., Any], here: Path) -> None:
     (here / "photo.csv").write_bytes(bytes(range(256)) * 10)
     (here / "paper.pdf").write_bytes(b"%PDF-1.4\nx\n")
@@ -230,7 +240,7 @@ def test_a_file_that_is_no_table_is_asked_for_again(answered: Callable[..., Any]
 def test_records_in_a_sheet_are_refused(answered: Callable[..., Any], here: Path) -> None:
     workbook(here / "counts.xlsx")
     done = answered(["n"], "counts.xlsx", "--sheet", "Counts")
-    assert done.returncode == 2
+    assert done.returncode == refusal(done)
     assert b"Records must be in a CSV file in UTF-8, a Parquet file or a database" in done.stderr
 
 
@@ -341,26 +351,46 @@ def test_options_are_taken_back_by_enter(answered: Callable[..., Any], here: Pat
 
 
 def test_more_options_are_added_to_those_there_are() -> None:
-    both = with_options(Declaration(table="x.csv", keep=["a"], count="n"), ["--keep", "b", "--dense", "--count", "m"])
-    assert both == Declaration(table="x.csv", keep=["a", "b"], count="m", dense=True)
-    nested = with_options(Declaration(within=["a:b", "c:d"]), ["--within", "a:e"])
-    assert nested.within == ["c:d", "a:e"]
-    for wrong in (["--withn", "a:b"], ["y.csv"], ["--help"], ["--spec", "x"], ["--max-rows-per-unit", "x"]):
-        with pytest.raises(InputError, match="Options must be like --within county:state"):
-            with_options(Declaration(), wrong)
+    before = Spec(source=SourceSpec(data="x.csv", count="n"), keep=Keep(margins=["a"]))
+    both = with_options(before, "--keep b --dense --count m")
+    after = Spec(source=SourceSpec(data="x.csv", count="m"), axes=Axes(dense=True), keep=Keep(margins=["a", "b"]))
+    assert both == after
+    nested = with_options(Spec(axes=Axes(within={"a": "b", "c": "d"})), "--within a:e")
+    assert nested.axes.within == {"a": "e", "c": "d"}
+    more = with_options(nested, "--categories a:x=1,2 --categories a:y=3")
+    assert with_options(more, "--categories a:x=4").axes.categories == {"a": {("x",): ["4"], ("y",): ["3"]}}
+    for wrong in ("--withn a:b", "y.csv", "--help", "--spec x", "--max-rows-per-unit x"):
+        with pytest.raises(InputError, match="Options must be like within=county:state"):
+            with_options(Spec(), wrong)
 
 
 def test_answers_are_read_as_in_a_shell() -> None:
-    assert margins("county sex,age total") == ["--keep=county", "--keep=sex,age", "--keep-total"]
-    assert split("--within 'a b:c'") == ["--within", "a b:c"]
-    for read, wrong in ((margins, 'a "b'), (margins, "a,"), (nestings, "a:b:c"), (split, "'")):
+    assert groups("county sex,age total", ",") == ["county", "sex,age", "total"]
+    assert with_options(Spec(), "--within 'a b:c'").axes.within == {"a b": "c"}
+    for wrong in ('a "b', "a,"):
         with pytest.raises(InputError):
-            read(wrong)
-    with pytest.raises(InputError, match="Totals to keep must be named"):
-        margins("")
-    assert margins("nothing") == ["--keep-nothing"]
-    assert margins("nothing", ["nothing"]) == ["--keep=nothing"]
+            groups(wrong, ",")
+    with pytest.raises(InputError, match="must be CHILD:PARENT such as county:state, got 'a:b:c'"):
+        with_typed(Spec(), "axes.within", groups("a:b:c", ":"))
+    with pytest.raises(InputError, match="every quotation mark closed"):
+        with_options(Spec(), "'")
     assert not are_showable(["a", "15"])
+
+
+def test_nothing_may_be_kept_and_blanks_are_no_answer(answered: Callable[..., Any], here: Path) -> None:
+    done = answered(["nothing", *END[1:]], "counts.csv", "--count", "n")
+    assert done.returncode == 0, done.stderr
+    assert spec_in(here)["keep"] == {"nothing": True}
+    done = answered([" ", *END[1:]], "counts.csv", "--count", "n", "--force")
+    assert done.returncode == 0, done.stderr
+    assert spec_in(here)["keep"] == {"total": True}
+
+
+def test_an_axis_may_be_called_nothing(answered: Callable[..., Any], here: Path) -> None:
+    (here / "x.csv").write_text("nothing,sex,n\na,f,1\na,m,2\nb,f,3\nb,m,4\n")
+    done = answered(["nothing", *END[1:]], "x.csv", "--count", "n")
+    assert done.returncode == 0, done.stderr
+    assert spec_in(here)["keep"] == {"margins": ["nothing"]}
 
 
 def test_one_problem_after_the_other_is_one_question_after_the_other(answered: Callable[..., Any], here: Path) -> None:

@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 
 import keepsum as ks
+from keepsum.releasing.destination import ABOUT, MARGINS
+from support import refusal
 
 DECLARED = ["--categories", "a=0,1,2,3,4", "--categories", "b=0,1,2,3,4"]
 RELEASE = [
@@ -79,8 +81,18 @@ def test_later_and_elsewhere(run, tmp_path):
     assert (tmp_path / "out" / "table.unbiased.csv").read_bytes() == first
     assert run("verify", "out/").returncode == 0
     again = run("postprocess", "out/", "--nonnegative")
-    assert again.returncode == 2
+    assert again.returncode == refusal(again)
     assert b"removed already" in again.stderr
+
+
+@pytest.mark.parametrize("output", ["out/", "r.csv"])
+def test_a_report_that_describes_another_table_is_removed_and_named(run, tmp_path, output):
+    assert run(*RELEASE, "--output", output, "--report").returncode == 0
+    made = run("postprocess", output, "--nonnegative")
+    names = [f"{'out/' if output == 'out/' else 'r.'}{name}" for name in ABOUT if name != MARGINS]
+    assert made.returncode == 0
+    assert not any((tmp_path / name).exists() for name in names)
+    assert f"warning: Removed with the release that they described: {', '.join(names)}." in made.stderr.decode()
 
 
 def test_a_signed_release_is_not_replaced_by_an_unsigned_one(run, tmp_path):
@@ -88,7 +100,7 @@ def test_a_signed_release_is_not_replaced_by_an_unsigned_one(run, tmp_path):
     assert run(*RELEASE, "--output", "out/", "--sign", "key.pem").returncode == 0
     for place in ([], ["--output", "out/", "--force"], ["--output", "./out", "--force"]):
         refused = run("postprocess", "out/", "--nonnegative", *place)
-        assert refused.returncode == 2
+        assert refused.returncode == refusal(refused)
         assert b"must be replaced by a signed one" in refused.stderr
     elsewhere = run("postprocess", "out/", "--nonnegative", "--output", "other/")
     assert elsewhere.returncode == 0
@@ -98,7 +110,7 @@ def test_a_signed_release_is_not_replaced_by_an_unsigned_one(run, tmp_path):
         assert run(*RELEASE, "--output", signed, "--sign", "key.pem").returncode == 0
         before = {path: path.read_bytes() for path in tmp_path.rglob("signed*/*") if path.is_file()}
         refused = run("postprocess", "out/", "--nonnegative", "--output", signed, "--force")
-        assert refused.returncode == 2
+        assert refused.returncode == refusal(refused)
         assert b"must be replaced by a signed one" in refused.stderr
         assert {path: path.read_bytes() for path in tmp_path.rglob("signed*/*") if path.is_file()} == before
         assert run("verify", signed, "--key", "key.pub.pem").returncode == 0
@@ -121,7 +133,7 @@ def test_a_signed_release_is_not_replaced_by_an_unsigned_one(run, tmp_path):
 )
 def test_wrong_calls(run, tmp_path, arguments, words):
     failed = run(*arguments)
-    assert failed.returncode == 2
+    assert failed.returncode == refusal(failed)
     assert words in failed.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["counts.csv"]
 
@@ -133,7 +145,7 @@ def test_l2_is_refused_before_anything_is_drawn(run, tmp_path):
     (tmp_path / "totals.toml").write_text(totals)
     overlapping = [*RELEASE[:8], "--keep-file", "totals.toml", "--epsilon", "1", "--yes", "--nonnegative"]
     refused = run(*overlapping, "--nonnegative-norm", "l2", "--output", "out/")
-    assert refused.returncode == 2
+    assert refused.returncode == refusal(refused)
     assert b"Use l1" in refused.stderr
     assert run(*overlapping, "--output", "out/").returncode == 0
     assert b"one of the nearest in l1" in run("verify", "out/").stdout
@@ -142,7 +154,7 @@ def test_l2_is_refused_before_anything_is_drawn(run, tmp_path):
 def test_the_confidential_file_is_not_replaced(run, tmp_path):
     (tmp_path / "counts.csv").rename(tmp_path / "r.unbiased.csv")
     refused = run("release", "r.unbiased.csv", *RELEASE[2:], "--nonnegative", "--output", "r.csv", "--force")
-    assert refused.returncode == 2
+    assert refused.returncode == refusal(refused)
     assert b"must not be the confidential table itself" in refused.stderr
 
 

@@ -11,11 +11,11 @@ import pytest
 
 import keepsum as ks
 from keepsum import _extras
-from keepsum.report.embedding import MOST_CELLS
-from keepsum.report.page import Names
+from keepsum.report.page import MOST_CELLS, Names
 from keepsum.report.registry import registry_entry
 from keepsum.report.review import as_markdown
 from keepsum.report.writing import ReportFiles
+from support import refusal
 
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
 RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "1", "--yes", "-o"]
@@ -27,7 +27,7 @@ MADE = ("report.html", "registry.json", "reviewer-questions.md")
 def refused(done) -> str:
     """One sentence, and nothing else."""
     said = done.stderr.decode()
-    assert (done.returncode, done.stdout) == (2, b"")
+    assert (done.returncode, done.stdout) == (refusal(done), b"")
     assert said.startswith("keepsum: ")
     assert said.count("\n") == 1
     assert "Traceback" not in said
@@ -283,3 +283,23 @@ def test_what_a_publisher_filled_in_stays(inside, tmp_path):
 )
 def test_names_beside_a_page(page, entry):
     assert ReportFiles(Path(page), None, Names()).registry == Path("a") / entry
+
+
+def test_a_report_has_a_title_and_a_publisher(inside, tmp_path):
+    """From options, from a spec, and for a release that is made already."""
+    (tmp_path / "counts.csv").write_text("county,n\nA,3\nB,4\nC,5\n")
+    release = ["release", "counts.csv", "--count", "n", "--keep-total", "--epsilon", "1", "-o", "r.csv", "--yes"]
+    done = inside(*release, "--report", "--title", "People <1>", "--publisher", "Office & Co")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "r.report.html").read_text(encoding="utf-8")
+    assert page.count("People &lt;1&gt;</") == 2
+    assert "Published by Office &amp; Co. " in page
+    done = inside("report", "r.csv", "--title", "Counties", "--force")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "r.report.html").read_text(encoding="utf-8")
+    assert "<h1>Counties</h1>" in page
+    assert "Published by" not in page
+    spec = 'version = 1\n[source]\ndata = "counts.csv"\ncount = "n"\n[keep]\ntotal = true\n[mechanism]\nepsilon = 1\n'
+    (tmp_path / "keepsum.toml").write_text(f'{spec}[output]\npath = "s.csv"\ntitle = "T"\npublisher = "P"\n')
+    assert inside("release", "--yes", "--report").returncode == 0
+    assert "Published by P. " in (tmp_path / "s.report.html").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import keepsum as ks
 from keepsum.cli.app import run
 from keepsum.cli.screen import error, pairs_shown, progress, show, show_checks, show_json, shown
 from keepsum.convergence.observe import observe
-from support import BY_MIXTURE
+from support import BY_MIXTURE, mostly_audit
 
 FORGED = "a\nok      signature           valid, by the given key\x1b[1A\u202e\x9b2J\u2028[bold]:warning:"
 
@@ -43,8 +43,7 @@ def plain_lines(text: str) -> list[str]:
     return text.rstrip("\n").split("\n")
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     "say",
     [
         lambda: error(f"File {FORGED} must be readable."),

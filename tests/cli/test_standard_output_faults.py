@@ -15,7 +15,7 @@ import keepsum as ks
 from cli.to_stream import COUNTS, TO_STREAM, forked, names, release
 from command import KEEPSUM
 from faults import Fork, changes_of, in_shell, interrupt, kill, terminate
-from keepsum.cli import app, standard_output
+from keepsum.cli import app, screen
 from support import HANG
 
 PIPE_HOLDS = 2**16  # bytes
@@ -90,12 +90,12 @@ def test_a_stream_that_takes_little_at_a_time(monkeypatch):
 
     slow = Slow()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(slow)))
-    with standard_output.reserved():
-        standard_output.deliver(COUNTS.encode())
+    with screen.reserved():
+        screen.deliver(COUNTS.encode())
         assert slow.taken == COUNTS.encode()
         monkeypatch.setattr(Slow, "write", lambda *_: None)
         with pytest.raises(BlockingIOError, match="does not wait"):
-            standard_output.deliver(b"more")
+            screen.deliver(b"more")
 
 
 # Signals and processes that are killed.
@@ -139,7 +139,7 @@ def test_killed_while_a_certificate_is_replaced(folder, capsys):
             (place / name).write_bytes(data)
         Fork(work, place, moment, kill).wait()
         capsys.readouterr()
-        assert app.run(arguments) == 2  # puts back what has to be
+        assert app.run(arguments) == 6  # puts back what has to be
         errors = capsys.readouterr().err
         restored += "the old one was restored" in errors
         assert "already exists" in errors

@@ -13,9 +13,11 @@ import pytest
 
 import keepsum as ks
 from command import KEEPSUM
-from keepsum.cli.terms import in_shell_terms, sections_in_shell_terms
-from keepsum.planning.selection import general, overlapping, splitting
-from keepsum.releasing.compare import compare, exact_instead
+from keepsum._saying import Text, arg, the
+from keepsum.planning.selection import general, l1, splitting
+from keepsum.releasing.explain import compare, exact_instead
+from keepsum.specs.faces import SHELL, in_shell, sections_in
+from support import mostly_audit, refusal
 
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
 PLAN = ["plan", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "0.25"]
@@ -29,7 +31,7 @@ BY_CHAINS = (
 
 def sentence(done) -> str:
     """The one line of a command that failed."""
-    assert done.returncode == 2, done.stdout
+    assert done.returncode == refusal(done), done.stdout
     (line,) = done.stderr.decode().splitlines()
     return line.removeprefix("keepsum: ")
 
@@ -88,7 +90,7 @@ def test_a_row_of_data_is_not_named_as_columns(run, tmp_path):
 
 def test_a_folder_where_nothing_can_be_made_is_not_a_busy_one(run):
     done = run(*RELEASE, "-o", "/proc/out.csv", "-y")
-    assert done.returncode == 2
+    assert done.returncode == refusal(done)
     assert b"'/proc/out.csv' must be writable, but" in done.stderr
     assert b"another process" not in done.stderr
 
@@ -146,8 +148,7 @@ def test_verify_shows_both_totals(run, tmp_path):
     assert b"1 differs: total of county=Alpha (20 in the certificate, 27 in the table)" in done.stdout
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     ("path", "value", "words"),
     [
         (("table", "sha256"), "AB", "field 'table.sha256' must be 64 hexadecimal digits in small letters"),
@@ -182,8 +183,8 @@ def test_python_names_calls_and_the_shell_names_options(monkeypatch):
     python = plan.explain(details=True)
     assert "--" not in python
     assert "plan.certify()" in python
-    sections = sections_in_shell_terms(
-        [("Guarantee", [plan.guarantee.sampling_words]), ("Other noise", compare(plan._record))]
+    sections = sections_in(
+        SHELL, [("Guarantee", [plan.guarantee.sampling_words]), ("Other noise", compare(plan._record))]
     )
     shell = " ".join(line for _, lines in sections for line in lines)
     assert "ks." not in shell
@@ -196,15 +197,16 @@ def test_python_names_calls_and_the_shell_names_options(monkeypatch):
 def test_labels_are_not_translated():
     sections = [
         ("Bounded cells", ["county=with force=True: from 0 to 3"]),
-        ("Warning", ["replace it with force=True."]),
+        ("Warning", [Text(f"replace it {arg.force(True):with}.")]),
     ]
-    bounded, warned = sections_in_shell_terms(sections)
+    bounded, warned = sections_in(SHELL, sections)
     assert bounded == ("Bounded cells", ["county=with force=True: from 0 to 3"])
     assert warned == ("Warning", ["replace it with --force."])
 
 
-def test_a_call_that_is_none_stays_as_it_is():
-    assert in_shell_terms("ks.Laplace(epsilon)") == "ks.Laplace(epsilon)"
+def test_what_is_no_call_is_named():
+    assert in_shell(Text(f"{the.noise('ks.Laplace(epsilon)')}")) == "Laplace noise"
+    assert in_shell("ks.Laplace(1)") == "ks.Laplace(1)"  # the name of something
 
 
 @pytest.mark.audit
@@ -216,9 +218,9 @@ def test_what_is_exact_comes_before_what_is_to_be_accepted(monkeypatch):
     table = ks.Table(keep.domain, keep.coefficients.toarray().sum(axis=0) * 0 + 5, "n")
     with pytest.raises(ks.PlanError) as error:
         plan.release(table)
-    words = str(error.value)
+    words = error.value.text
     assert 0 < words.index("ks.Laplace(") < words.index("accept_delta=")
-    shell = in_shell_terms(words)
+    shell = in_shell(words)
     assert 0 < shell.index("--norm l2") < shell.index("--accept-delta ")
 
 
@@ -227,7 +229,7 @@ def no_sampler(monkeypatch) -> ks.Table:
     """A table under whose three margins l1 Laplace noise has no sampler, if axes are not eliminated."""
     monkeypatch.setattr(splitting, "choose_families", lambda *_: None)
     monkeypatch.setattr(general, "COORDINATES", 50)
-    monkeypatch.setattr(overlapping, "BUDGET", 10**5)
+    monkeypatch.setattr(l1, "BUDGET", 10**5)
     domain = ks.Domain({"county": list(range(10)), "age": list(range(5)), "sex": ["f", "m"]})
     return ks.Table(domain, np.ones(100, dtype=int))
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from support import mostly_audit
 
 SURVEY = {
     "county": [f"county {k}" for k in range(6)],
@@ -59,8 +60,7 @@ def assert_split(keep: ks.Invariants, form: str, blocks: int, shown: dict) -> No
     assert not np.asarray(keep.coefficients @ noise.T).any()
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", MARGINS)
+@mostly_audit("name", MARGINS)
 def test_margins_that_are_a_two_way_table(name, planned):
     margins, form, blocks = MARGINS[name]
     options = [word for margin in margins if margin for word in ("--keep", ",".join(margin))]

@@ -10,11 +10,10 @@ from scipy.sparse import block_diag
 
 import keepsum as ks
 from keepsum.convergence import observe as observing
-from keepsum.convergence.observe import BlockConvergence, Convergence
-from keepsum.convergence.store import MeetingTimeStore
+from keepsum.convergence.observe import BlockConvergence, Convergence, MeetingTimeStore
 from keepsum.planning.describe import describe_choice
 from keepsum.planning.selection import general as choosing_general
-from keepsum.planning.selection import overlapping as choosing
+from keepsum.planning.selection import l1 as choosing
 from keepsum.privacy.guarantee import SamplingError
 from keepsum.privacy.numbers import three_digits_up
 from support import BY_HEAT_BATH, CYCLE, cycle, margins, table_over
@@ -290,7 +289,7 @@ def test_a_large_table_rounds_more_than_its_steps_are_meant_for():
     """20 x 20: what was called an extrapolation to 1e-9 is forty times that in floats."""
     from keepsum.sampling.general.chains import MixtureChain
     from keepsum.sampling.general.mixture import Mixture
-    from keepsum.sampling.general.slabs import table_slabs
+    from keepsum.sampling.general.scales import table_slabs
 
     keep = margins(20, 20)
     mixture = Mixture.of(0.25, table_slabs(np.arange(400).reshape(20, 20)), keep.coefficients, np.ones(400, int), 0.1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from support import titles_inside
+from support import mostly_audit, titles_inside
 
 
 def meeting(lag, last=None):
@@ -53,8 +53,7 @@ def test_other_things_than_times_get_a_sentence():
             ks.mcmc.plot_bound(wrong)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     "title",
     [
         None,

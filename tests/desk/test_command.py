@@ -74,17 +74,17 @@ def test_nobody_else_can_connect(started):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "words", "status"),
     [
-        (["--port", "70000"], "Option --port must be from 0 to 65535, got 70000."),
-        (["--ledger", "none.db"], "none.db"),
-        (["--dataset", "d"], "--ledger"),
+        (["--port", "70000"], "Option --port must be from 0 to 65535, got 70000.", 2),
+        (["--ledger", "none.db"], "none.db", 5),
+        (["--dataset", "d"], "--ledger", 2),
     ],
 )
-def test_bad_options_are_refused(options, words, tmp_path, monkeypatch, capsys):
+def test_bad_options_are_refused(options, words, status, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KEEPSUM_LEDGER", raising=False)
-    assert run(["app", "--no-browser", *options]) == 2
+    assert run(["app", "--no-browser", *options]) == status
     assert words in capsys.readouterr().err
 
 
@@ -93,7 +93,7 @@ def test_a_port_in_use_is_refused(capsys):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert run(["app", "--no-browser", "--port", str(port)]) == 2
+        assert run(["app", "--no-browser", "--port", str(port)]) == 5
     assert f"Port {port} must be free" in capsys.readouterr().err
 
 
@@ -111,12 +111,12 @@ def test_what_is_missing_is_named(monkeypatch, capsys):
 
 def test_the_browser_is_opened_through_a_file_of_its_owner(monkeypatch):
     """Command lines are for all users of a machine to read, so the link must not be on one."""
-    from keepsum.desk import opening
+    from keepsum.desk import serving
 
     asked = []
     monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr(opening.webbrowser, "open", asked.append)
-    with opening.opened("http://127.0.0.1:1/x/?token=secret") as file:
+    monkeypatch.setattr(serving.webbrowser, "open", asked.append)
+    with serving.opened("http://127.0.0.1:1/x/?token=secret") as file:
         while not asked:
             time.sleep(0.01)
         assert asked == [file.as_uri()]
@@ -127,13 +127,13 @@ def test_the_browser_is_opened_through_a_file_of_its_owner(monkeypatch):
 
 
 def test_no_browser_takes_the_terminal(monkeypatch):
-    from keepsum.desk import opening
+    from keepsum.desk import serving
 
-    monkeypatch.setattr(opening.sys, "platform", "linux")
+    monkeypatch.setattr(serving.sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(opening.webbrowser, "open", lambda _: pytest.fail("opened"))
-    with opening.opened("http://127.0.0.1:1/x/?token=secret") as file:
+    monkeypatch.setattr(serving.webbrowser, "open", lambda _: pytest.fail("opened"))
+    with serving.opened("http://127.0.0.1:1/x/?token=secret") as file:
         assert file is None
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from desk.asking import held_draw, opened
-from keepsum.desk.ending import BEING_MADE, LOST, NOT_TAKEN, Ending
+from keepsum.desk.serving import BEING_MADE, LOST, NOT_TAKEN, EndBySignal
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 TOLD = NOT_TAKEN.format(link="LINK")
@@ -20,7 +20,7 @@ def ending():
     """An ending of a desk that is made up, what it said, and how often it ended."""
     said, ended = [], []
     desk = SimpleNamespace(finished=None, releasing=None)
-    made = Ending(desk, said.append, lambda: "LINK")
+    made = EndBySignal(desk, said.append, lambda: "LINK")
     with made.on_signals(lambda: ended.append(True)):
         yield SimpleNamespace(desk=desk, said=said, ended=ended, made=made)
 
@@ -76,7 +76,7 @@ def test_a_release_that_is_being_drawn_is_finished_and_told(drawing):
         if words == TOLD:
             told.set()
 
-    with Ending(desk, note, lambda: "LINK").on_signals(lambda: ended.append(True)):
+    with EndBySignal(desk, note, lambda: "LINK").on_signals(lambda: ended.append(True)):
         signal.raise_signal(signal.SIGTERM)
         assert (said, ended) == ([BEING_MADE], [])
         gate.set()
@@ -91,7 +91,7 @@ def test_a_release_that_is_being_drawn_is_finished_and_told(drawing):
 def test_who_insists_ends_it_and_is_told_what_is_lost(drawing):
     _, desk, gate = drawing
     said, ended = [], []
-    ending = Ending(desk, said.append, lambda: "LINK")
+    ending = EndBySignal(desk, said.append, lambda: "LINK")
     with ending.on_signals(lambda: ended.append(True)):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)

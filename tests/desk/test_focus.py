@@ -120,3 +120,16 @@ def test_no_focus_with_l2_noise():
     page = browser.form("/privacy", PERSON | {"kind": "laplace-l2", field: "1", "cell_share": "2"})
     assert "Focus" not in page
     assert (desk.draft.spec.mechanism.focus, desk.draft.spec.mechanism.cell_share) == (None, None)
+
+
+@pytest.mark.audit
+def test_a_focus_on_several_axes_under_kept_states_is_exact():
+    browser, _ = opened_at("counties", fix=True)
+    offered = places(browser.page("/privacy"))
+    chosen = {offered[axis]: "0.2" for axis in ("county", "sex", "age")}
+    page = browser.form("/privacy", {"epsilon": "0.5", "reading": "unit", "kind": "laplace", **chosen})
+    assert "trouble" not in page
+    made = certificate(browser)
+    assert [level.axes for level in made.mechanism.focus] == [["county"], ["sex"], ["age"]]
+    assert made.guarantee.sampling.exactness == "exact"
+    assert {block.sampler.method for block in made.guarantee.blocks} == {"axis_elimination"}

@@ -11,6 +11,7 @@ import keepsum as ks
 from desk.asking import opened
 from keepsum.desk import deriving, finished
 from keepsum.releasing.release import Prepared
+from support import mostly_audit
 
 
 @pytest.fixture
@@ -53,8 +54,7 @@ def test_a_page_has_the_statements_of_the_version_that_it_has(monkeypatch):
     assert not re.search(r"epsilon 2(?![\d.])", pages[0])
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("broken", ["files_of", "about"])
+@mostly_audit("broken", ["files_of", "about"])
 def test_what_was_drawn_is_kept_whatever_fails_after_it(charged, broken, monkeypatch):
     browser, desk, ledger = charged
     real = getattr(finished, broken)

@@ -18,8 +18,8 @@ import pytest
 
 from desk.asking import opened
 from keepsum.desk import deriving, guards, server
-from keepsum.desk.connections import Connection
-from keepsum.desk.jobs import Job, Worker
+from keepsum.desk.jobs import BackgroundJob, Worker
+from keepsum.desk.serving import Connection
 from keepsum.desk.table_views import MOST_MARGINS, margins_of
 from keepsum.errors import KeepsumWarning
 from keepsum.tables.domain import Domain
@@ -67,7 +67,7 @@ def test_two_pieces_of_work_are_never_done_at_once():
         gate.wait()
         done.append(1)
 
-    jobs = [worker.start(Job(first)), worker.start(Job(lambda _: done.append(2)))]
+    jobs = [worker.start(BackgroundJob(first)), worker.start(BackgroundJob(lambda _: done.append(2)))]
     assert begun.wait()
     assert not jobs[1].is_done
     gate.set()
@@ -202,13 +202,13 @@ def test_a_sender_that_listens_only_at_the_end_hears_why(monkeypatch, request):
 def test_work_is_quiet_whoever_changes_the_filters_meanwhile():
     """One desk is at work while filters are changed, as pytest does between tests; then another one works."""
     begun, gate = threading.Event(), threading.Event()
-    held = Job(lambda job: begun.set() or gate.wait())
+    held = BackgroundJob(lambda job: begun.set() or gate.wait())
     thread = threading.Thread(target=held.run)
     thread.start()
     begun.wait()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        other = Job(lambda job: warnings.warn("of no concern", KeepsumWarning, stacklevel=1))
+        other = BackgroundJob(lambda job: warnings.warn("of no concern", KeepsumWarning, stacklevel=1))
         other.run()
         assert other.problem is None
         with pytest.raises(UserWarning):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from desk.asking import opened
-from keepsum.desk.terms import in_page_terms
+from keepsum._saying import Text, arg, the
+from keepsum.specs.faces import on_page
 
 CHILDREN = "county,education,n\n" + "".join(f"{c},{e},9\n" for c in "ab" for e in "xyz")
 
@@ -42,14 +43,13 @@ def test_a_missing_number_of_records_is_marked_and_said_well():
     browser.form("/table", {"rows": "records", "role-0": "unit", "role-1": "axis"})
     page = browser.form("/categories", {"axis-0": "sex", "labels-0": "f\nm"})
     assert re.search('id="most"[^>]* aria-invalid="true"', page)
-    assert "of each must be given together. Enter that number, or tick" in page
+    assert "must be given together: a guarantee per unit needs both" in page
 
 
-def test_a_mechanism_is_shown_as_it_is_and_sentences_begin_with_a_capital():
-    assert (
-        in_page_terms("By Laplace.per_unit(epsilon=0.5, norm='l1').") == "By Laplace.per_unit(epsilon=0.5, norm='l1')."
-    )
-    assert in_page_terms("It is so. epsilon= is wrong.") == "It is so. Epsilon is wrong."
+def test_a_mechanism_is_named_and_sentences_begin_with_a_capital():
+    assert on_page(Text(f"By {the.noise('Laplace(epsilon=0.5)')}.")) == "By Laplace noise."
+    assert on_page("By Laplace(epsilon=0.5).") == "By Laplace(epsilon=0.5)."  # the name of something
+    assert on_page(Text(f"It is so. {arg.epsilon} is wrong.")) == "It is so. Epsilon is wrong."
 
 
 def test_few_combinations_are_spoken_of_only_where_few_occur():

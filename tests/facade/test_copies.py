@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from support import mostly_audit
 
 DOMAIN = ks.Domain(
     {"state": ["A", "B"], "county": {"A": ["p", "q"], "B": ["r", "s", "t"]}, "sex": ["f", "m"]}, {"county": "state"}
@@ -21,8 +22,7 @@ NOISE = {
 WAYS = {"pickle": lambda it: pickle.loads(pickle.dumps(it)), "deepcopy": copy.deepcopy, "copy": copy.copy}  # noqa: S301
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("way", WAYS)
+@mostly_audit("way", WAYS)
 @pytest.mark.parametrize("kind", NOISE)
 def test_a_used_plan(kind, way):
     kept, mechanism = NOISE[kind]

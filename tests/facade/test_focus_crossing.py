@@ -22,7 +22,7 @@ def plan():
 
 def test_a_release_is_saved_and_verified(plan, tmp_path):
     assert [group.form.kind for group in plan._record.groups] == ["focused"]
-    assert plan.guarantee.sampling == "rounded"
+    assert plan.guarantee.sampling == "exact"
     released = plan.release(ks.Table(CUBE, np.arange(27)))
     verified = ks.verify(released.save(f"{tmp_path}/out/"))
     assert verified.passed

@@ -91,5 +91,5 @@ def test_subsets_of_another_table_kept_ones_and_the_same_twice_are_refused():
     with pytest.raises(ks.PlanError, match="the kept ones determine total 'coast'"):
         ks.plan(DOMAIN, keep=[["county"]], mechanism=ks.Laplace.per_unit(1, focus={COAST: 1}))
     again = ks.Invariants.subsets(8, [range(4)], names=["coast"])
-    with pytest.raises(ks.InputError, match="must be different totals, got total 'coast' twice"):
+    with pytest.raises(ks.InputError, match="must be different totals, got \"total 'coast'\" twice"):
         ks.Laplace.per_unit(1, focus={COAST: 1, again.over(DOMAIN): 1})

@@ -9,8 +9,9 @@ import pytest
 
 import keepsum as ks
 from facade.real_changes import dearest_change
-from keepsum.accounting.cost import Cost
+from keepsum.accounting.total import Cost
 from keepsum.privacy.profile import largest_rho
+from support import mostly_audit
 
 PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c"]}}, within={"county": "state"})
 PAIRS = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"]})
@@ -54,8 +55,7 @@ def test_the_stated_loss_is_that_of_the_dearest_change(domain, keep, focus, exac
     assert plan.guarantee.unit_rho == unit
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("domain", "keep", "focus", "exact"), CASES)
+@mostly_audit(("domain", "keep", "focus", "exact"), CASES)
 def test_the_density_has_the_form_of_the_loss(domain, keep, focus, exact):
     """The law is that of the quadratic form, so that its divergence at a change is at most its rho times the order."""
     plan = ks.plan(domain, keep=keep, mechanism=ks.Gaussian.per_unit(rho="1/2", focus=focus))
@@ -157,7 +157,7 @@ def test_curves_and_targets_keep_the_proportions():
         ({"sigma": 1, "attributes": ["a"]}, "Arguments attributes= and to= must be given with a loss"),
         ({"sigma": 1, "to": "some other value"}, "Arguments attributes= and to= must be given with a loss"),
         ({"rho": 1, "cell_share": 2}, "Argument cell_share= requires focus="),
-        ({"rho": 1, "focus": {"a": 0}}, "The weight of totals of a in focus= must be a positive number, got 0."),
+        ({"rho": 1, "focus": {"a": 0}}, "The weight of 'totals of a' in focus= must be a positive number, got 0."),
         (
             {"epsilon": "0.1", "delta": "1e-6", "focus": {"a": 1}, "calibration": "paper"},
             "Calibration must be 'lines' where there is a focus, got 'paper'.",

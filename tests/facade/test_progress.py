@@ -11,8 +11,9 @@ import pytest
 
 import keepsum as ks
 from keepsum._progress import doing, is_watched, portion, reporter, watched_by
-from keepsum.facade import progress
-from keepsum.facade.progress import Bar, drawing_shown
+from keepsum.facade import objects
+from keepsum.facade.objects import Bar, drawing_shown
+from support import mostly_audit
 
 KEEP = ks.Invariants.subsets(40, [range(20), range(15, 30)])
 
@@ -50,13 +51,12 @@ class Now:
 @pytest.fixture
 def impatient(monkeypatch):
     """Everything is shown at once."""
-    monkeypatch.setattr(progress, "WORTH_WATCHING", 0.0)
-    monkeypatch.setattr(progress, "Timer", Now)
+    monkeypatch.setattr(objects, "WORTH_WATCHING", 0.0)
+    monkeypatch.setattr(objects, "Timer", Now)
     monkeypatch.setenv("TERM", "xterm")
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("threads", [1, 3])
+@mostly_audit("threads", [1, 3])
 @pytest.mark.parametrize(
     "mechanism", [ks.Laplace.per_unit(epsilon=1), ks.Gaussian(sigma=3), ks.Laplace.per_unit(epsilon=1, norm="l2")]
 )
@@ -103,7 +103,7 @@ def test_nothing_is_shown_without_rich(impatient, monkeypatch):
 
 
 def test_a_short_draw_starts_no_timer(monkeypatch):
-    monkeypatch.setattr(progress, "Timer", lambda *_: pytest.fail("a timer"))
+    monkeypatch.setattr(objects, "Timer", lambda *_: pytest.fail("a timer"))
     with contextlib.redirect_stderr(Terminal()):
         ks.plan(keep=KEEP, mechanism=ks.Laplace.per_unit(epsilon=1)).sample(10)
 

@@ -16,7 +16,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.cli import app
-from support import HANG
+from support import HANG, mostly_audit
 
 SAMPLES = Path(__file__).parents[1] / "certificates"
 PUBLISHED = sorted(folder.name for folder in SAMPLES.iterdir() if list(folder.glob("*certificate.json")))
@@ -104,8 +104,7 @@ def published(tmp_path_factory) -> dict[str, dict[str, Any]]:
     return dict(zip(PUBLISHED, answers([folder / name for name in PUBLISHED], folder), strict=True))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", PUBLISHED)
+@mostly_audit("name", PUBLISHED)
 def test_every_published_release_is_all_that_an_analyst_needs(published, name):
     check(published[name])
 
@@ -208,8 +207,7 @@ def test_a_margin_is_saved_with_its_intervals(tmp_path, kind):
     assert "people_low" not in file.read_bytes().decode(errors="replace")
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", ["hierarchy", "invariants", "nonnegative"])
+@mostly_audit("name", ["hierarchy", "invariants", "nonnegative"])
 def test_the_table_in_a_folder_stands_for_its_release(tmp_path, name):
     """It is what ``save`` returns, and what the command line says was written."""
     again = ks.read_release(SAMPLES / name).save(f"{tmp_path}/out/")

@@ -120,7 +120,7 @@ def test_a_table_of_counts_has_no_bound_per_unit():
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        (TABLE.keep("county"), "Totals that have their cells are given alone: keep=..., mechanism=..."),
+        (TABLE.keep("county"), "Totals that have their cells are given alone, without a table."),
         (np.array(A), "are given alone"),
         (A, "are given alone"),
         (ks.Lattice(A), "are given alone"),

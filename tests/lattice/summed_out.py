@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from keepsum.lattice.regions import identical_columns
+from keepsum.lattice.structure import identical_columns
 
 
 def cells_of(*axes):

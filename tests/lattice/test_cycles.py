@@ -7,11 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from keepsum.lattice import cycles
-from keepsum.lattice.cycles import opposite_in_table
+from keepsum.lattice import opposite as cycles
 from keepsum.lattice.graphs import alternating_cycles
-from keepsum.lattice.measure import NONE, SHIFT, UNKNOWN, Measure
+from keepsum.lattice.opposite import opposite_in_table
+from keepsum.lattice.shortest import NONE, SHIFT, UNKNOWN, Measure
 from keepsum.lattice.two_way import TwoWay
+from support import mostly_audit
 
 L1, FEWEST, SHORTEST = Measure("l1", True), Measure("l2", True), Measure("l2", False)
 LARGEST_ENTRY = 3
@@ -78,8 +79,7 @@ def sums_without_removal(table: TwoWay, i: int, j: int, only_joint: bool) -> int
     return 2 + int(joint if only_joint else min(joint, distance[tail[i], head[i]] + distance[head[j], tail[j]]))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("measure", [L1, FEWEST, SHORTEST])
+@mostly_audit("measure", [L1, FEWEST, SHORTEST])
 @pytest.mark.parametrize("seed", range(60))
 def test_every_pair_against_every_vector(seed, measure):
     for table in blocks(seed):
@@ -132,8 +132,7 @@ def test_classes_are_as_near_as_their_nearest_region(seed, measure):
         assert (lower[~classes] == nearest[~classes]).all()
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("measure", [L1, FEWEST])
+@mostly_audit("measure", [L1, FEWEST])
 @pytest.mark.parametrize("searches", [0, 3])
 def test_searches_that_end_early_leave_bounds(searches, measure, monkeypatch):
     cut_off = 0

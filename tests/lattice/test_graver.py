@@ -13,16 +13,13 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from keepsum._work import limited
 from keepsum.errors import TooMuchWorkError
-from keepsum.lattice import graver, graver_basis, long_cycles
-from keepsum.lattice.graver import Longest, longest_change
-from keepsum.lattice.graver_basis import TooLongError, Work, needed
+from keepsum.lattice import graver
+from keepsum.lattice.elimination import kernel, reduce
+from keepsum.lattice.graver import Longest, TooLongError, Work, is_unimodular, longest_change, longest_needed, needed
 from keepsum.lattice.grids import table_matrix
-from keepsum.lattice.kernel import kernel, reduce
-from keepsum.lattice.long_cycles import longest_needed
 from keepsum.lattice.matrix import as_matrix, matrix_rows
 from keepsum.lattice.structure import System, decompose
 from keepsum.lattice.two_way import TwoWay
-from keepsum.lattice.unimodular import is_unimodular
 from lattice.margins import entries, margins_of, rank
 
 AMPLE = 10**10
@@ -53,7 +50,7 @@ def elements(A) -> np.ndarray:
 @cache
 def _elements(A) -> np.ndarray:
     rows = matrix_rows(as_matrix(A))
-    basis = graver_basis.graver_basis(reduce(kernel(rows, len(A[0])), len(A[0])), len(A[0]), Work(AMPLE))
+    basis = graver.graver_basis(reduce(kernel(rows, len(A[0])), len(A[0])), len(A[0]), Work(AMPLE))
     basis.setflags(write=False)
     return basis
 
@@ -405,7 +402,7 @@ def test_cycles_as_by_enumeration(seed):
         basis = elements(block.system.matrix)
         need = needed(basis, l1(basis), Work())
         assert longest_needed(two_way) == (need, True)
-        assert need <= 2 * long_cycles._bound(two_way) <= 2 * min(two_way.shape)
+        assert need <= 2 * graver._bound(two_way) <= 2 * min(two_way.shape)
 
 
 def test_jumps_forward_shorten_what_is_needed():
@@ -421,7 +418,7 @@ def test_jumps_forward_shorten_what_is_needed():
             basis = elements(block.system.matrix)
             need = needed(basis, l1(basis), Work(AMPLE))
             assert longest_needed(two_way) == (need, True)
-            shorter += need < min(l1(basis).max(), 2 * long_cycles._bound(two_way))
+            shorter += need < min(l1(basis).max(), 2 * graver._bound(two_way))
     assert shorter
 
 
@@ -438,10 +435,10 @@ def test_a_search_that_is_given_up_leaves_the_upper_bound(monkeypatch):
     two_way = TwoWay(*entries([[1, 1, 0, 1, 1, 0], [0, 1, 1, 1, 0, 1], [1, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 1]]))
     need, exact = longest_needed(two_way)
     assert exact
-    monkeypatch.setattr(long_cycles, "SEARCHED", 3)
+    monkeypatch.setattr(graver, "SEARCHED", 3)
     bound, exact = longest_needed(two_way)
     assert not exact
-    assert bound == 2 * long_cycles._bound(two_way) >= need
+    assert bound == 2 * graver._bound(two_way) >= need
 
 
 # -- unimodular totals and liftings ------------------------------------------------------------------
@@ -478,7 +475,7 @@ def test_overlapping_ranges_are_unimodular():
     """Totals of age ranges, too large to enumerate: one more than their number, at most."""
     ranges = [[int(a <= j < a + 7) for j in range(300)] for a in range(0, 294, 2)]
     large = max((block.system for block in decompose(as_matrix(ranges)).blocks), key=lambda block: block.width)
-    assert large.width > graver_basis.WIDTH
+    assert large.width > graver.WIDTH
     assert longest_change(large) == Longest(large.rank + 1, large.rank + 1, False, "unimodular")
     small = system(KINDS["ranges"])
     basis = elements(small.matrix)
@@ -540,12 +537,12 @@ def test_large_blocks_are_not_known():
 def test_work_is_counted_not_timed(monkeypatch):
     A = KINDS["one-way"]
     work = Work(AMPLE)
-    basis = graver_basis.graver_basis(system(A).basis, A.shape[1], work)
+    basis = graver.graver_basis(system(A).basis, A.shape[1], work)
     spent = AMPLE - work.left
-    again = graver_basis.graver_basis(system(A).basis, A.shape[1], Work(spent))
+    again = graver.graver_basis(system(A).basis, A.shape[1], Work(spent))
     assert (basis == again).all()
     with pytest.raises(TooLongError):
-        graver_basis.graver_basis(system(A).basis, A.shape[1], Work(spent - 1))
+        graver.graver_basis(system(A).basis, A.shape[1], Work(spent - 1))
     monkeypatch.setattr(Work.__init__, "__defaults__", (spent - 1,))
     assert longest_change(system(A)) is None
 

@@ -11,8 +11,7 @@ from scipy import sparse
 
 import keepsum as ks
 from keepsum.lattice.grids import recognise
-from keepsum.lattice.measure import Measure
-from keepsum.lattice.shortest import ShortVectors
+from keepsum.lattice.shortest import Measure, ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, decompose
 
 

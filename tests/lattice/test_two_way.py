@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import keepsum as ks
-from keepsum.lattice import two_way_totals
-from keepsum.lattice.two_way import TwoWay
-from keepsum.lattice.two_way_totals import recognise_two_way
+from keepsum.lattice import two_way
+from keepsum.lattice.two_way import TwoWay, recognise_two_way
 from lattice.margins import FULL, HOLES, assert_same_totals, entries, margins_of
 
 
@@ -82,7 +81,7 @@ def test_a_small_redundant_total_that_is_tried_first(monkeypatch):
     assert small.tolist() == [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
     totals = np.vstack([small, A])
     assert_recognised(totals, (4, 6))
-    monkeypatch.setattr(two_way_totals, "FURTHER", len(totals) - 1)  # too many for another attempt
+    monkeypatch.setattr(two_way, "FURTHER", len(totals) - 1)  # too many for another attempt
     assert recognise_two_way(sparse.csr_array(totals)) is None
 
 

@@ -9,8 +9,9 @@ from scipy import sparse
 import keepsum as ks
 from keepsum.lattice import structure as structure_module
 from keepsum.lattice.structure import FORCED, decompose
-from keepsum.lattice.two_way_totals import recognise_two_way
+from keepsum.lattice.two_way import recognise_two_way
 from lattice.margins import FULL, HOLES, assert_same_totals, entries, margins_of, rank, subsets
+from support import mostly_audit
 
 
 def test_a_table_with_zeros_is_one_block():
@@ -122,8 +123,7 @@ def test_blocks_of_the_graph_are_those_of_elimination(seed, monkeypatch):
 CUBE = ks.Domain({"a": range(3), "b": range(3), "c": range(3)}).without({"a": 0, "b": 0, "c": 0})
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     "totals",
     [
         subsets(*HOLES),

@@ -9,8 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import keepsum as ks
-from keepsum.ledger.chain import Link
-from keepsum.ledger.store import INSERT, ONLY_ADDED, SELECT
+from keepsum.ledger.store import INSERT, ONLY_ADDED, SELECT, Link
 from keepsum.sampling.core.rng import Stream
 
 DOMAIN = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"]})

@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 
 from keepsum.accounting.composition import compose
-from keepsum.accounting.cost import Cost
-from keepsum.accounting.total import Total
-from keepsum.ledger.budget import UNIT, Budget
-from keepsum.privacy.conversion import epsilon_of
+from keepsum.accounting.total import Cost, Total
+from keepsum.ledger.entries import UNIT, Budget
+from keepsum.privacy.calibration import epsilon_of
 
 EPSILON, DELTA, STEPS = 3, Fraction(1, 100), 24
 GRID = np.arange(-1.5 * EPSILON, 3 * EPSILON, EPSILON / 2000)  # of accumulated losses

@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.accounting.cost import Cost
-from keepsum.accounting.total import Total
+from keepsum.accounting.total import Cost, Total
 from keepsum.ledger.assessment import Charge, charge_of
 from keepsum.ledger.assessment import assess as assess_charge
-from keepsum.ledger.budget import UNIT
-from keepsum.ledger.entries import BudgetRecord, CostRecord
+from keepsum.ledger.entries import UNIT, BudgetRecord, CostRecord
 from keepsum.ledger.showing import dataset_topics
-from keepsum.privacy.calibration import rounded_up
-from keepsum.privacy.conversion import epsilon_of
+from keepsum.privacy.calibration import epsilon_of, rounded_up
 from keepsum.sampling.core.balls import ball
 from ledger.making import COLUMNS, ROWS, TABLE, charge, laplace
+from support import mostly_audit
 from test_arguments import check_message
 
 DELTA = Fraction(1, 10**6)
@@ -68,8 +66,7 @@ def test_three_thirds_are_one(open_ledger):
     assert len(ledger.spends()) == 3
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("currency", ["epsilon", "delta", "rho", "person"])
+@mostly_audit("currency", ["epsilon", "delta", "rho", "person"])
 def test_the_limit_itself_fits_and_a_trillionth_more_does_not(open_ledger, currency):
     options = {
         "epsilon": ({"epsilon": 1}, laplace(1), laplace(1 + TINY)),
@@ -275,8 +272,7 @@ CASES = {
 LONG = ("small", "large", "delta", "laplace in rho", "rho person")  # of which the others are the like
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.audit] if c in LONG else []) for c in CASES])
+@mostly_audit("case", [pytest.param(c, marks=[pytest.mark.audit] if c in LONG else []) for c in CASES])
 def test_what_would_fit_fits_and_the_next_number_does_not(open_ledger, case):
     budget, before, make, wanted = CASES[case]
     ledger = open_ledger(**budget)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import keepsum as ks
-from keepsum.ledger.chain import Link
+from keepsum.ledger.store import Link
 from ledger.making import DOMAIN, ROWS, TABLE, TENTH, charge, laplace, links_of, made, rewritten, tampered
 from test_arguments import check_message
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import keepsum as ks
-from keepsum.ledger.chain import Link, broken_at
+from keepsum.ledger.store import Link, broken_at
 from ledger.making import TABLE, TENTH, charge, links_of, made, rewritten, tampered
 
 BROKEN = "is damaged: entry {} was changed, removed or inserted"

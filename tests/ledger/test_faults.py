@@ -89,7 +89,7 @@ def test_a_file_that_cannot_grow(tmp_path):
     entries, data = links_of(path), path.read_bytes()
     refused = Fork(limited(lambda: TENTH.release(TABLE, ledger=path, rng=Undrawn()), 16384), tmp_path).wait()
     assert refused.error is not None
-    assert refused.error.startswith("LedgerError: ")
+    assert refused.error.startswith("LedgerUnreachableError: ")
     same(path, entries, data)
 
 
@@ -97,7 +97,7 @@ def test_a_ledger_that_cannot_be_created(tmp_path):
     path = tmp_path / "ledger.db"
     outcome = Fork(limited(lambda: ks.Ledger.create(path, budget=ks.Budget.per_unit(1)), 5000), tmp_path).wait()
     assert outcome.error is not None
-    assert outcome.error.startswith("LedgerError: Output")
+    assert outcome.error.startswith("LedgerUnreachableError: Output")
     assert list(tmp_path.iterdir()) == []
     ks.Ledger.create(path, budget=ks.Budget.per_unit(1))
 
@@ -129,7 +129,7 @@ def test_a_disk_that_fails_once_while_a_ledger_is_created(tmp_path):
     for moment in range(1, len(operations_of(work, tmp_path)) + 1):
         path.unlink(missing_ok=True)
         outcome = Fork(work, tmp_path, moment, fail).wait()
-        assert outcome.error is None or outcome.error.startswith("LedgerError: "), outcome.error
+        assert outcome.error is None or outcome.error.startswith("LedgerUnreachableError: "), outcome.error
         assert outcome.error is not None or path.exists()
         made = ks.Ledger.open(path) if path.exists() else ks.Ledger.create(path, budget=1)
         assert made.check().entries == 2

@@ -14,11 +14,11 @@ import pytest
 
 import keepsum as ks
 from keepsum.errors import LedgerError
-from keepsum.ledger.chain import Link
 from keepsum.ledger.entries import CostRecord, encoded
 from keepsum.ledger.person import counted
 from keepsum.ledger.showing import dataset_topics
 from keepsum.ledger.state import State
+from keepsum.ledger.store import Link
 from tests.ledger.making import charge
 
 DOMAIN = ks.Domain(

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import keepsum as ks
-from keepsum.ledger.chain import Link
 from keepsum.ledger.entries import SpendEntry, encoded
 from keepsum.ledger.ledger import Receipt, charge_of
+from keepsum.ledger.store import Link
 from keepsum.releasing.codec import domain_of
 from keepsum.releasing.facts import LedgerRecord
 from keepsum.sources.declarations import read_released

@@ -18,6 +18,7 @@ from experiments.setting import Section
 from experiments.small import RATE, same_law, unbiased
 from experiments.steps import CHILDREN, invariants, person_mechanism
 from experiments.theory import delta_used
+from support import mostly_audit
 
 REPO = Path(__file__).parents[2]
 
@@ -107,6 +108,26 @@ def test_the_map_shows_what_is_not_exact():
         assert rows[f"{side}, two-way margins"]["l1 Laplace"] == "estimated"
     for name in ("4 × 4, both margins", "6 × 4 × 2, three one-way margins", "5 × 5 × 5, two-way margins"):
         assert rows[name]["l1 Laplace"] == level(MAPPED_SYSTEMS[name], "l1")["level"], name
+
+
+KINDS_OF_MARGINS = {"one-way": 5, "chain": 5, "star": 5, "counties": 5, "zeros": 5}
+DECOMPOSABLE = [name for name, totals in MAPPED_SYSTEMS.items() if totals.startswith(("margins", "nested", "zeros"))]
+
+
+def test_the_map_has_decomposable_margins_of_every_kind():
+    """Five at least that are one-way, chains, stars, nested with others crossed, and with zeros."""
+    found = {kind: [name for name in DECOMPOSABLE if kind in name] for kind in KINDS_OF_MARGINS}
+    assert {kind: len(names) >= KINDS_OF_MARGINS[kind] for kind, names in found.items()} == dict.fromkeys(found, True)
+    for totals in {MAPPED_SYSTEMS[name] for names in found.values() for name in names}:
+        blocks = ks.plan(keep=system(totals), mechanism=ks.Laplace.per_unit(epsilon=1)).structure.blocks
+        assert all(block.system.collapses is not None for block in blocks), totals
+
+
+@mostly_audit("name", DECOMPOSABLE)
+def test_the_map_of_decomposable_margins_is_as_plans_say_it_now(name):
+    with (REPO / "experiments" / "out" / "exactness.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = [row for row in csv.DictReader(file) if row["totals"] == name]
+    assert row["l1 Laplace"] == level(MAPPED_SYSTEMS[name], "l1")["level"]
 
 
 def test_too_narrow_a_gaussian_is_seen():

@@ -12,8 +12,8 @@ from experiments import acceptance
 from experiments.table_acceptance import Rates, accepted
 from experiments.table_speed import Speeds
 from experiments.tree import Tree, draw_tree, places, sums_of
-from keepsum.sampling.l1.splitting.added import two_way
 from keepsum.sampling.l1.splitting.bundles import bundled
+from keepsum.sampling.l1.splitting.slices import two_way
 
 
 def enumerated_weight(epsilon: float, rows: int, columns: int, reach: int) -> float:

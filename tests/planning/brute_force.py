@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 import keepsum as ks
-from keepsum.planning.attribute_distance import AttributeDistance
+from keepsum.planning.distances import AttributeDistance
 from keepsum.privacy.distance import Distance
 
 Cost = Callable[[np.ndarray], np.ndarray]

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from keepsum.planning.describe import METHODS, describe_form, describe_reason, describe_refusal, describe_sampler
-from keepsum.planning.groups import Form
+from keepsum.planning.groups import BlockForm
 from keepsum.planning.selection.choice import Method, Reason, ReasonKind
 
 RARE = Reason("rarely_accepted", limit=20_000_000)
@@ -22,20 +22,20 @@ def test_every_method_and_every_reason_has_a_sentence():
 @pytest.mark.parametrize(
     ("form", "sentence"),
     [
-        (Form("free"), "cells under no total"),
-        (Form("sums", totals=1, smallest=3, largest=1254), "3 to 1,254 cells with their sum kept"),
-        (Form("table", 64, 48, shape=(4, 4, 4)), "4 × 4 × 4 table with all 2-way margins kept"),
-        (Form("table", 4, 4, 2, 2, (2, 2)), "2 × 2 table with both margins kept, each entry the sum of 2 cells"),
+        (BlockForm("free"), "cells under no total"),
+        (BlockForm("sums", totals=1, smallest=3, largest=1254), "3 to 1,254 cells with their sum kept"),
+        (BlockForm("table", 64, 48, shape=(4, 4, 4)), "4 × 4 × 4 table with all 2-way margins kept"),
+        (BlockForm("table", 4, 4, 2, 2, (2, 2)), "2 × 2 table with both margins kept, each entry the sum of 2 cells"),
         (
-            Form("table", 160, 44, 3, 3, (4, 40)),
+            BlockForm("table", 160, 44, 3, 3, (4, 40)),
             "4 × 40 table with both margins kept, each entry the sum of 3 cells",
         ),
-        (Form("table", 8, 6, shape=(3, 3)), "3 × 3 table with both margins kept, 1 structural zero"),
+        (BlockForm("table", 8, 6, shape=(3, 3)), "3 × 3 table with both margins kept, 1 structural zero"),
         (
-            Form("table", 23_932, 3151, 1, 4, (8, 3143)),
+            BlockForm("table", 23_932, 3151, 1, 4, (8, 3143)),
             "8 × 3143 table with both margins kept, each entry the sum of 1 to 4 cells, 1,212 structural zeros",
         ),
-        (Form("regions", 2, 1), "2 regions under 1 overlapping total"),
+        (BlockForm("regions", 2, 1), "2 regions under 1 overlapping total"),
     ],
 )
 def test_forms(form, sentence):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.planning.attribute_distance import AttributeDistance
-from keepsum.planning.kept_margins import KeptMargins
+from keepsum.planning.distances import AttributeDistance, KeptMargins
 from keepsum.planning.plan import compile_plan
 from keepsum.privacy.distance import Distance
 from keepsum.releasing.explain import person_statements
 from planning import brute_force
+from support import mostly_audit
 
 L1, L2 = ks.Laplace.per_unit(epsilon=1), ks.Laplace.per_unit(epsilon=1, norm="l2")
 STATES = {"state": ["A", "B"], "county": {"A": ["x", "y", "z"], "B": ["x", "y"]}}
@@ -371,8 +371,7 @@ def test_closed_forms_are_those_of_the_definition(domain, keep, people, norm):
     assert compared == exact
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("seed", range(40))
+@mostly_audit("seed", range(40))
 def test_the_definition_on_margins_with_structural_zeros(seed):
     rng = np.random.default_rng(seed)
     domain = [product_domain(a=2, b=2, c=2), product_domain(a=3, b=3), PLACES, BESIDE][seed % 4]
@@ -387,8 +386,7 @@ def test_the_definition_on_margins_with_structural_zeros(seed):
         against_the_definition(keep, ("l1", "l2")[seed // 4 % 2], 4)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("seed", range(40))
+@mostly_audit("seed", range(40))
 def test_the_definition_on_small_random_systems(seed):
     """Random totals of cells, and of weights, over cells with random names; some cells in no total."""
     rng = np.random.default_rng(seed)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.planning import focused_changes
-from keepsum.planning.attribute_distance import AttributeDistance
+from keepsum.planning import focus_changes
+from keepsum.planning.distances import AttributeDistance
 from keepsum.planning.plan import CompiledPlan, compile_plan
 from planning import brute_force
+from support import mostly_audit
 
 PLACES = ks.Domain(
     {"state": ["A", "B"], "county": {"A": ["a1", "a2"], "B": ["b1"]}, "sex": ["f", "m"]}, within={"county": "state"}
@@ -107,8 +108,7 @@ def as_stated(plan: CompiledPlan, attribute: AttributeDistance, people: int) -> 
     )
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("domain", "keep", "focus"), CASES + CROSSING)
+@mostly_audit(("domain", "keep", "focus"), CASES + CROSSING)
 def test_losses_are_those_of_real_tables(domain, keep, focus):
     """Nobody needs more than is stated, in the strong reading, and some need it where it is exact."""
     plan = ks.plan(domain, keep=keep, mechanism=ks.Laplace.per_unit("1/2", focus=focus))
@@ -125,8 +125,7 @@ def test_losses_are_those_of_real_tables(domain, keep, focus):
     assert plan.guarantee.person_epsilon == max(covered + single)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("domain", "keep", "focus"), CASES + CROSSING)
+@mostly_audit(("domain", "keep", "focus"), CASES + CROSSING)
 def test_distances_are_those_of_vectors(domain, keep, focus):
     """As keepsum.certificate/2 defines them."""
     plan = planned(ks.Invariants.margins(domain, keep), ks.Laplace.per_unit("1/2", focus=focus))
@@ -151,8 +150,7 @@ def test_distances_are_those_of_vectors(domain, keep, focus):
     assert plan.guarantee.person_epsilon == max(covered + single)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("domain", "keep", "focus"), CASES + CROSSING)
+@mostly_audit(("domain", "keep", "focus"), CASES + CROSSING)
 def test_changes_within_a_total_are_those_of_the_definition(domain, keep, focus):
     """Of one attribute that no axis of the total is, or is nested in."""
     plan = ks.plan(domain, keep=keep, mechanism=ks.Laplace.per_unit("1/2", focus=focus))
@@ -169,8 +167,7 @@ def test_changes_within_a_total_are_those_of_the_definition(domain, keep, focus)
         assert found is None or (stated == max(true) if found.exact else stated >= max(true))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("domain", "keep", "focus"), CASES + CROSSING)
+@mostly_audit(("domain", "keep", "focus"), CASES + CROSSING)
 def test_changes_within_a_total_are_those_of_vectors(domain, keep, focus):
     """As keepsum.certificate/2 defines them: exact where totals are nested."""
     plan = planned(ks.Invariants.margins(domain, keep), ks.Laplace.per_unit("1/2", focus=focus))
@@ -200,13 +197,12 @@ def test_bounds_of_totals_that_cross_are_attained_or_labelled():
         as_stated(ks.plan(keep=keep, mechanism=noise), attribute, 4)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("domain", "keep", "focus"), CASES + CROSSING)
+@mostly_audit(("domain", "keep", "focus"), CASES + CROSSING)
 def test_bounds_are_stated_where_there_are_too_many_pairs(monkeypatch, domain, keep, focus):
     """Of vectors; in real tables distances under a focus on margins are known in closed form."""
     exact = planned(ks.Invariants.margins(domain, keep), ks.Laplace.per_unit("1/2", focus=focus))
     stated = exact.guarantee.person_epsilon
-    monkeypatch.setattr(focused_changes, "MOST_WORK", 0)
+    monkeypatch.setattr(focus_changes, "MOST_WORK", 0)
     bound = planned(ks.Invariants.margins(domain, keep), ks.Laplace.per_unit("1/2", focus=focus))
     assert bound.guarantee.person_epsilon >= stated
     assert not bound.person.exact or bound.guarantee.person_epsilon == stated
@@ -217,7 +213,7 @@ def test_bounds_are_stated_where_there_are_too_many_pairs(monkeypatch, domain, k
 
 
 def test_a_bound_that_is_attained_is_exact(monkeypatch):
-    monkeypatch.setattr(focused_changes, "MOST_WORK", 0)
+    monkeypatch.setattr(focus_changes, "MOST_WORK", 0)
     plan = planned(ks.Invariants.margins(PLACES, [[]]), ks.Laplace.per_unit(1, focus={"county": 1, "state": 1}))
     assert [attribute.any_value.exact for attribute in plan.attributes] == [True, True, True]
     assert [attribute.other_value.exact for attribute in plan.attributes] == [True, True, True]
@@ -230,7 +226,7 @@ def test_a_bound_that_is_attained_in_two_regions_is_exact(monkeypatch):
     domain = ks.Domain({"g": [0, 1, 2], "h": [0, 1], "x": [0, 1]})
     keep, noise = ks.Invariants.margins(domain, [["g"]]), ks.Laplace.per_unit(1, focus={("g", "h"): "1/3"})
     exact = planned(keep, noise).attributes
-    monkeypatch.setattr(focused_changes, "MOST_WORK", 100)
+    monkeypatch.setattr(focus_changes, "MOST_WORK", 100)
     bounds = planned(keep, noise).attributes
     assert bounds[0] == exact[0]
     assert bounds[0].any_value.exact

@@ -13,8 +13,7 @@ import pytest
 import keepsum as ks
 from keepsum.planning.plan import structure_of
 from keepsum.planning.selection import gaussian
-from keepsum.planning.selection.cells import block_cells
-from keepsum.planning.selection.choice import BUDGET
+from keepsum.planning.selection.choice import BUDGET, WIDEST, block_cells
 from keepsum.sampling.gaussian.factors import LARGEST_DIMENSION
 from keepsum.sampling.gaussian.sums import sum_acceptance
 
@@ -95,7 +94,7 @@ def test_totals_that_do_not_overlap():
     assert f"at worst {100 * million:.1g}% for a million cells under one total (σ = {worst:.1f})" in WORDS
     assert 10**6 / million <= gaussian.SUM_BUDGET < 2 * 10**6 / two_million
     assert f"every σ from {float(gaussian.NARROWEST):g} to 10⁸" in WORDS
-    assert gaussian.WIDEST == 10**8
+    assert WIDEST == 10**8
     assert f"at most {BUDGET // 10**6} million cells" in WORDS
 
 

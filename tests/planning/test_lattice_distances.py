@@ -10,14 +10,14 @@ import pytest
 from flint import fmpz_mat
 
 import keepsum as ks
-from keepsum.lattice import cycles
+from keepsum.lattice import opposite
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import decompose
-from keepsum.planning.attribute_distance import AttributeDistance
-from keepsum.planning.lattice_changes import Parts
-from keepsum.planning.lattice_distances import _distance, _from_margins
+from keepsum.planning.distances import AttributeDistance
+from keepsum.planning.lattice_distances import LatticeParts, _distance, _from_margins
 from keepsum.planning.plan import CompiledPlan, compile_plan
 from keepsum.privacy.distance import Distance
+from support import mostly_audit
 
 L1, L2 = ks.Laplace.per_unit(epsilon=1), ks.Laplace.per_unit(epsilon=1, norm="l2")
 FAR = 10**9
@@ -80,8 +80,7 @@ def as_found(found: AttributeDistance) -> tuple[int, int, int, int, int]:
     return (*lengths, found.fixed_values, found.unprotected, found.stuck)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("norm", ["l1", "l2"])
+@mostly_audit("norm", ["l1", "l2"])
 @pytest.mark.parametrize("seed", range(40))
 def test_the_definition_on_small_random_systems(seed, norm):
     """Random totals of 0 and 1 (and some of weights) over cells with random names."""
@@ -109,8 +108,7 @@ def test_the_definition_on_small_random_systems(seed, norm):
                 assert (distance.exact, distance.length) == (True, length)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("norm", ["l1", "l2"])
+@mostly_audit("norm", ["l1", "l2"])
 @pytest.mark.parametrize("seed", range(40))
 def test_the_definition_on_two_way_tables_with_zeros(seed, norm):
     """Entries of one or two cells: vectors through one cell, from a cell to a value, and moves within an entry."""
@@ -158,7 +156,7 @@ def test_margins_of_a_product(keep, distances, mechanism):
     plan = planned(invariants, mechanism)
     assert {a.axis: (a.any_value.length, a.other_value.length) for a in plan.attributes} == distances
     assert all(a.any_value.exact and a.other_value.exact for a in plan.attributes)
-    parts = Parts.of(plan.structure, mechanism.norm, zero_one=True)
+    parts = LatticeParts.of(plan.structure, mechanism.norm, zero_one=True)
     for attribute in plan.attributes:
         assert _distance(parts, attribute.axis, domain.codes(attribute.axis)) == attribute
     assert plan.person.length == max(a for a, _ in distances.values())
@@ -245,8 +243,8 @@ def test_every_search_is_bounded():
 @pytest.fixture
 def without_searches(monkeypatch):
     """Two-way tables are not searched, so that bounds come from known vectors, as they do for other totals."""
-    monkeypatch.setattr(cycles, "SEARCHES", 0)
-    monkeypatch.setattr(cycles, "COMPARED", 0)
+    monkeypatch.setattr(opposite, "SEARCHES", 0)
+    monkeypatch.setattr(opposite, "COMPARED", 0)
 
 
 def test_upper_bounds_are_vectors(request):
@@ -259,7 +257,7 @@ def test_upper_bounds_are_vectors(request):
     structure = decompose(keep.coefficients)
     system = structure.blocks[0].system
     cut = ShortVectors(system.matrix, system.basis, structure.sizes[structure.blocks[0].regions], limit=0)
-    parts = Parts.of(structure, "l1", zero_one=True)
+    parts = LatticeParts.of(structure, "l1", zero_one=True)
     parts.short[(id(system), structure.sizes[structure.blocks[0].regions].tobytes())] = cut
     for attribute in exact:
         bound = _distance(parts, attribute.axis, holes.codes(attribute.axis))
@@ -267,8 +265,7 @@ def test_upper_bounds_are_vectors(request):
         assert bound.any_value.length >= attribute.any_value.length
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("mechanism", [L1, L2])
+@mostly_audit("mechanism", [L1, L2])
 @pytest.mark.parametrize("shape", [(700, 3), (60, 50)])
 def test_a_large_table_with_a_hole(shape, mechanism):
     """From the line of the hole to the other line of it, six counts change."""

@@ -7,8 +7,8 @@ import pytest
 
 import keepsum as ks
 from keepsum.planning.crossing import KEPT as KEPT_TOTAL
-from keepsum.planning.nested import KEPT
-from keepsum.planning.selection import focused
+from keepsum.planning.focus import KEPT
+from keepsum.planning.selection import l1_focus
 
 PLACES = ks.Domain(
     {"state": ["A", "B"], "county": {"A": ["a1", "a2"], "B": ["b1"]}, "sex": ["f", "m"]}, within={"county": "state"}
@@ -161,12 +161,12 @@ def test_epsilons_without_a_sampler_are_refused_in_a_sentence(monkeypatch):
     plan = plan_of(PLACES, [], {"county": "1e-6"})
     with pytest.raises(ks.NoSamplerError, match=r"Epsilons of cells and of a focus must be from 0\.0001 to 50"):
         plan.sample(1)
-    monkeypatch.setattr(focused, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(l1_focus, "MOST_ENTRIES", 10)
     plan = plan_of(PLACES, [], {"county": "1/10"})
     with pytest.raises(ks.NoSamplerError, match="the focused totals are too wide for an exact sampler") as caught:
         plan.sample(1)
     assert "Gaussian" not in str(caught.value)
-    with pytest.raises(ks.InputError, match="need a sampler for every block"):
+    with pytest.raises(ks.NoSamplerError, match="need a sampler for every block"):
         plan.accuracy()
 
 

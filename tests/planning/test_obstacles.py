@@ -9,11 +9,10 @@ import pytest
 
 import keepsum as ks
 from keepsum.lattice.families import collapses_of
-from keepsum.lattice.regions import identical_columns
-from keepsum.planning.describe import describe_obstacle
-from keepsum.planning.kept_margins import KeptMargins
-from keepsum.planning.obstacles import obstacle_of
-from keepsum.planning.selection import general, overlapping
+from keepsum.lattice.structure import identical_columns
+from keepsum.planning.describe import describe_obstacle, obstacle_of
+from keepsum.planning.distances import KeptMargins
+from keepsum.planning.selection import general, l1
 
 FOUR = ks.Domain({"A": [1, 2, 3], "B": [1, 2, 3], "C": [1, 2], "D": [1, 2]})
 CASES = {
@@ -87,7 +86,7 @@ def test_counties_are_in_states():
 
 def test_a_plan_says_what_to_keep_instead(monkeypatch):
     monkeypatch.setattr(general, "COORDINATES", 5)
-    monkeypatch.setattr(overlapping, "BUDGET", 10**3)
+    monkeypatch.setattr(l1, "BUDGET", 10**3)
     domain = ks.Domain({"A": list(range(3)), "B": list(range(3)), "C": list(range(2)), "D": list(range(2))})
     table = ks.Table(domain, np.ones(36, dtype=int))
     keep = [["A", "B"], ["B", "C"], ["A", "C"], "D"]
@@ -108,3 +107,30 @@ def test_margins_are_in_words():
         "A × B, A × C and B × C together stand in the way of exact l1 Laplace noise. Keep A × B, A × C and D, or "
         "A × B, B × C and D, or A × B × C and D (which keeps more) instead."
     )
+
+
+@pytest.mark.parametrize("lengths", [(10, 6, 5, 4, 2), (3, 3, 3, 3, 3, 3)])
+def test_all_pairs_of_five_axes_and_six_name_a_tree(lengths):
+    """So many changes away that not all sets are tried: what is named cannot be added to, and keeps most totals."""
+    domain = ks.Domain({axis: range(n) for axis, n in zip("ABCDEF", lengths, strict=False)})
+    pairs = ["".join(pair) for pair in combinations("ABCDEF"[: len(lengths)], 2)]
+    found = obstacle_of(kept(pairs, domain))
+    assert len(found.margins) == len(pairs)
+    assert found.joined is None  # of all pairs only the whole table
+    (tree,) = found.fewer
+    named = ["".join(margin) for margin in tree]
+    assert len(named) == len(lengths) - 1
+    assert can_be_summed_out(named, domain)
+    assert not any(can_be_summed_out([*named, pair], domain) for pair in set(pairs) - set(named))
+    assert named == ["A" + axis for axis in "BCDEF"[: len(lengths) - 1]]  # the longest axis with every other one
+
+
+def test_nested_axes_that_cross():
+    """{county x sex, state x age, sex x age} looks as if county could be summed out; closed under nesting it cannot."""
+    counties = {state: [f"{state}{county}" for county in range(3)] for state in "st"}
+    domain = ks.Domain({"S": list("st"), "C": counties, "X": [1, 2], "A": [1, 2, 3]}, within={"C": "S"})
+    found = obstacle_of(kept(["CX", "SA", "XA"], domain))
+    assert found.margins == (("S", "A"), ("C", "X"), ("X", "A"))
+    for named in found.fewer:
+        assert can_be_summed_out(["".join(margin) for margin in named], domain)
+    assert can_be_summed_out(["".join(margin) for margin in found.joined], domain)

@@ -11,10 +11,10 @@ import pytest
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
-from keepsum.planning.selection import general, narrow, overlapping, settling
+from keepsum.planning.selection import gaussian, general, l1
 from keepsum.planning.selection.choice import Reason
-from keepsum.planning.selection.outcomes import Outcome, OutcomeStore, _digest, _Entry
-from support import BY_MIXTURE, ROUNDED, cycle, margins
+from keepsum.planning.selection.general import Outcome, OutcomeStore, _digest, _Entry
+from support import BY_MIXTURE, ROUNDED, cycle, margins, mostly_audit
 
 NARROW = margins(5, 5), ks.Gaussian(sigma="0.5")
 LIMITS = [("a", 1)]
@@ -68,8 +68,8 @@ def without_cache(tmp_path_factory):
 def test_a_plan_is_the_same_from_the_cache(name, folder, without_cache, monkeypatch):
     assert facts(planned(CASES[name])) == without_cache[name]
     (entry,) = folder.iterdir()
-    pilots = ((settling, "settle"), (overlapping, "_choose_exact"), (general, "tune"), (general, "_rejection"))
-    for module, pilot in ((narrow.NarrowProblem, "settle"),) if name == "narrow" else pilots:
+    pilots = ((general, "settle"), (l1, "_choose_exact"), (general, "tune"), (general, "_rejection"))
+    for module, pilot in ((gaussian.NarrowProblem, "settle"),) if name == "narrow" else pilots:
         monkeypatch.setattr(module, pilot, no_pilot)
     assert facts(planned(CASES[name])) == without_cache[name]
     entry.unlink()
@@ -208,8 +208,7 @@ def test_a_forged_threshold_is_proved_anew(folder):
     assert choice.acceptance < honest.acceptance
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("method", ["gaussian_chain", "heat_bath_chain", "mixture_chain"])
+@mostly_audit("method", ["gaussian_chain", "heat_bath_chain", "mixture_chain"])
 def test_a_method_of_other_noise_or_no_bound(folder, method):
     """What cannot be made is settled again; what can be made is a chain, and says so."""
     planned(ROUNDED).samplers  # noqa: B018 - runs the pilots

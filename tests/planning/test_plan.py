@@ -9,7 +9,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.planning.describe import describe_form
-from keepsum.planning.groups import Form
+from keepsum.planning.groups import BlockForm
 from keepsum.privacy.distance import Distance
 
 L1, L2 = ks.Laplace.per_unit(epsilon=0.25), ks.Laplace.per_unit(epsilon=0.25, norm="l2")
@@ -129,10 +129,10 @@ def test_tables_with_zeros_and_with_entries_of_several_cells_are_tables():
     domain = ks.Domain({"county": list(range(5)), "sex": ["f", "m"], "age": list(range(4)), "education": [1, 2, 3]})
     keep = [["county", "sex"], ["age"]]
     form = ks.plan(domain, keep=keep, mechanism=L2)._record.groups[0].form
-    assert form == Form("table", 40, 14, 3, 3, (10, 4))
+    assert form == BlockForm("table", 40, 14, 3, 3, (10, 4))
     without = domain.without({"county": 0, "age": 0}, {"county": 3, "sex": "f", "age": 2, "education": 1})
     (group,) = ks.plan(without, keep=keep, mechanism=L2)._record.groups
-    assert group.form == Form("table", 38, 14, 2, 3, (10, 4))
+    assert group.form == BlockForm("table", 38, 14, 2, 3, (10, 4))
     assert (group.form.zeros, group.codimension, group.distance.length) == (2, 13, 2)
 
 
@@ -150,7 +150,7 @@ def test_a_redundant_total_leaves_equal_tables_in_one_group():
     domain = ks.Domain({"county": list(range(5)), "sex": ["f", "m"], "age": list(range(4))})
     keep = [["county", "sex"], ["age", "sex"], []]
     (group,) = ks.plan(domain, keep=keep, mechanism=L2)._record.groups
-    assert (group.blocks, group.form) == (2, Form("table", 20, 9, shape=(5, 4)))
+    assert (group.blocks, group.form) == (2, BlockForm("table", 20, 9, shape=(5, 4)))
 
 
 def test_per_person_is_resolved_by_the_largest_distance():

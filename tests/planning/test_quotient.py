@@ -11,8 +11,9 @@ from keepsum.accuracy.levels import accuracy_by_level
 from keepsum.planning import quotient
 from keepsum.planning.plan import compile_plan
 from keepsum.planning.quotient import Quotient
-from keepsum.releasing.records import accuracy_record, exposure_record, guarantee_record
+from keepsum.releasing.codec import accuracy_record, exposure_record, guarantee_record
 from keepsum.tables.axes import make_axes
+from support import mostly_audit
 
 COUNTIES = {"a": ["x", "y"], "b": ["x"], "c": ["u", "v", "w"]}
 PLACES = {"state": list(COUNTIES), "county": COUNTIES}
@@ -58,8 +59,7 @@ def facts(domain, keep, mechanism, in_groups):
         return str(error)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@mostly_audit("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_groups_have_the_facts_of_their_cells(name, mechanism):
     domain = DOMAINS[name]
@@ -89,7 +89,7 @@ def test_the_same_with_a_focus_that_is_nested(name, per_person):
 @pytest.mark.parametrize("most", [1, 30])
 def test_the_same_where_there_are_too_many_pairs_to_compare(monkeypatch, most):
     """Then a bound is stated on the smallest change; that of one person is as it was."""
-    monkeypatch.setattr("keepsum.planning.focused_changes.MOST_WORK", most)
+    monkeypatch.setattr("keepsum.planning.focus_changes.MOST_WORK", most)
     domain, mechanism = DOMAINS["places and people"], ks.Laplace.per_unit(epsilon=0.5, focus={"county": 0.2})
     for keep in ([], [["state"]], [[]]):
         assert facts(domain, keep, mechanism, False) == facts(domain, keep, mechanism, True), keep

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.planning.selection import overlapping
+from keepsum.planning.selection import l1, splitting
 from keepsum.planning.selection.choice import Reason
 from keepsum.planning.selection.splitting import _labellings
-from keepsum.sampling.l1.splitting.added import two_way
+from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.splitting.bundles import bundled
 from keepsum.sampling.l1.splitting.laws import Labelling
-from support import margins
+from keepsum.sampling.l1.splitting.slices import two_way
+from support import margins, mostly_audit
 
 EXACT = {
     "nothing kept": ks.Invariants.subsets(5, []),
@@ -165,10 +166,9 @@ def test_other_narrow_noise_is_drawn_exactly(mechanism):
     assert plan.guarantee.sampling == "exact"
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("limit", ["LAYERS_SETTLED", "LAYERS_WEIGHTS", "LAYERS_PROPOSAL", "LAYERS_KEPT"])
+@mostly_audit("limit", ["LAYERS_SETTLED", "LAYERS_WEIGHTS", "LAYERS_PROPOSAL", "LAYERS_KEPT"])
 def test_three_way_tables_that_take_too_long_are_left_to_others(monkeypatch, limit):
-    monkeypatch.setattr(overlapping, limit, 100)
+    monkeypatch.setattr(l1, limit, 100)
     (choice,) = ks.plan(keep=EXACT["three-way table"], mechanism=ks.Laplace.per_unit(0.5)).samplers
     assert choice.method != "layer_splitting"
 
@@ -223,6 +223,24 @@ def test_labels_are_tried_where_they_fit(side, epsilon, blocks):
     """None where the tables of labels are too large, and no sampler where all are."""
     labellings = _labellings(Fraction(epsilon), bundled(two_way(np.ones((side, side), dtype=np.int64))))
     assert [labelling.blocks for labelling in labellings] == blocks
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (9, 7)])
+def test_columns_are_taken_in_runs_where_tables_would_be_too_large(shape, monkeypatch):
+    """Exact all the same, with fewer forms than columns; no sampler if there are too many entries even so."""
+    table, cells = two_way(np.ones(shape, dtype=np.int64)), np.arange(shape[0] * shape[1])
+    monkeypatch.setattr(splitting, "PEELED_ENTRIES", 10**4)
+    choice = splitting.by_splitting(Fraction(1), table, 1, cells)
+    assert choice.exactness == "exact"
+    assert len(choice.sampler._bundles.forms) < shape[1] - 1
+    noise = np.empty((50, len(cells)), dtype=np.int64)
+    choice.sampler.draw_into(noise, rng(seed=1))
+    assert noise.any()
+    assert not any(noise.reshape(50, *shape).sum(axis=axis).any() for axis in (1, 2))
+    for limit in ("ENTRIES", "LABELLED_ENTRIES"):
+        monkeypatch.setattr(splitting, limit, 0)
+    refused = splitting.by_splitting(Fraction(1), table, 1, cells)
+    assert (refused.sampler, [reason.kind for reason in refused.reasons]) == (None, ["table_too_large"])
 
 
 @pytest.mark.audit
@@ -342,8 +360,7 @@ def test_noise_that_is_not_known_exactly(children):
             plan.noise.pmf(0, 0)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("size", "sigma"), [(1, "0.6"), (2, "0.5"), (5, "0.7"), (5, "3"), (40, "10"), (300, "30")])
+@mostly_audit(("size", "sigma"), [(1, "0.6"), (2, "0.5"), (5, "0.7"), (5, "3"), (40, "10"), (300, "30")])
 def test_gaussian_laws_of_cells(size, sigma):
     """Variance and interval of a free cell and of a cell under a sum, against draws."""
     keep = ks.Invariants.subsets(size + 1, [range(1, size + 1)])

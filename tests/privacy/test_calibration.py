@@ -12,9 +12,10 @@ import pytest
 from divergence import LATTICES, used
 
 import keepsum as ks
-from keepsum.accuracy.tails import valid_from
+from keepsum.accuracy.sizes import valid_from
 from keepsum.privacy.calibration import enough, log_constant, of_rho, paper, paper_ratio, tight, zcdp
 from keepsum.privacy.profile import per_unit_sigma
+from support import mostly_audit
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "gaussian.md"
 CASES = [(Fraction(1), Fraction(1, 1000)), (Fraction(2), Fraction(1, 1000)), (Fraction(3), Fraction(1, 10**4))]
@@ -25,8 +26,7 @@ def cases():
     return [(name, *case) for name in LATTICES for case in CASES if name != "3 x 3" or case[0] > 1]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "epsilon", "delta"), cases())
+@mostly_audit(("name", "epsilon", "delta"), cases())
 def test_the_tail_bound_holds_at_every_distance_and_half_of_it_does_not(name, epsilon, delta):
     sigma = float(zcdp(epsilon, delta))
     assert used(name, sigma, float(epsilon), float(delta)) < 0.05

@@ -12,9 +12,8 @@ import keepsum as ks
 from keepsum.errors import PlanError
 from keepsum.lattice.structure import FREE, decompose
 from keepsum.projection import programs
-from keepsum.projection.nearest import check_possible, is_nearest, is_unique, nearest
-from keepsum.projection.sums import fill
-from support import margins
+from keepsum.projection.nearest import check_possible, fill, is_nearest, is_unique, nearest
+from support import margins, mostly_audit
 
 
 def holes() -> ks.Invariants:
@@ -79,8 +78,7 @@ def brute(keep: ks.Invariants, counts: np.ndarray, norm: str) -> tuple[np.ndarra
     return tables[best], int(first[best])
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("norm", ["l1", "l2"])
+@mostly_audit("norm", ["l1", "l2"])
 @pytest.mark.parametrize("name", UNIQUE)
 def test_of_all_tables_it_is_the_one_described(name, norm):
     keep = KEPT[name]
@@ -93,8 +91,7 @@ def test_of_all_tables_it_is_the_one_described(name, norm):
         assert is_nearest(structure, counts, expected, norm)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", KEPT)
+@mostly_audit("name", KEPT)
 def test_no_table_is_nearer(name):
     keep = KEPT[name]
     structure = decompose(keep.coefficients)
@@ -310,8 +307,7 @@ def test_where_the_linear_program_is_not_whole_branch_and_bound_is(monkeypatch):
     assert any(fractional)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", ["overlapping subsets", "weights", "negative weights"])
+@mostly_audit("name", ["overlapping subsets", "weights", "negative weights"])
 def test_a_bound_is_never_above_what_is_attained(name):
     """Weak duality, whatever multipliers a solver returns."""
     keep = KEPT[name]

@@ -22,10 +22,10 @@ from keepsum.tables.cells import arrange
 from keepsum.tables.released import ReleasedTable
 from property.paired_tables import Declared, File, pairs
 from property.shown import FILES, MAKERS, by_command, by_library, outcome
+from support import mostly_audit
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("door", [*FILES, *MAKERS])
+@mostly_audit("door", [*FILES, *MAKERS])
 @settings(derandomize=True, deadline=None, max_examples=12)
 @given(pair=pairs())
 def test_only_the_noise_depends_on_the_counts(door, pair):

@@ -13,7 +13,7 @@ import pytest
 import keepsum as ks
 from keepsum.accuracy import simulation
 from keepsum.planning.selection import general as choosing_general
-from keepsum.planning.selection import overlapping as choosing
+from keepsum.planning.selection import l1 as choosing
 from keepsum.releasing.checks import contradictions
 from keepsum.releasing.codec import kept_invariants
 from support import ROUNDED, cycle, table_over
@@ -112,6 +112,27 @@ def crossed():
     return ks.release(small_table((4, 3, 2)), keep=[[]], mechanism=mechanism)
 
 
+def axes_focused():
+    """A focus on two of three axes, with the totals of the third kept: axes are eliminated."""
+    mechanism = ks.Laplace.per_unit(epsilon="1/2", focus={"a": "1/5", "b": "1/5"})
+    return ks.release(small_table((3, 3, 2)), keep=["c"], mechanism=mechanism)
+
+
+def margins_focused():
+    """A focus on one two-way margin with the two others kept, which no families are summed out of."""
+    mechanism = ks.Laplace.per_unit(epsilon="1/2", focus={("a", "c"): "1/4"})
+    keep = [["a", "b"], ["b", "c"]]
+    return ks.release(small_table((3, 3, 3)), keep=keep, mechanism=mechanism, accept_delta="1e-3")
+
+
+def unequal():
+    """A focus whose epsilons are so far apart that families are not summed out, though they could be."""
+    focus = {"a": "2", "b": "1/20", "c": "2"}
+    return ks.release(
+        small_table((3, 3, 2)), keep=[], mechanism=ks.Laplace.per_unit(2, focus=focus), accept_delta="1e-2"
+    )
+
+
 def conservative():
     """Margins of error that are proved bounds, as those of tables that take long to simulate."""
     with pytest.MonkeyPatch.context() as patch:
@@ -161,7 +182,8 @@ RELEASES = {
     made.__name__: made
     for made in (
         simulated, computed, focused, crossed, divided, gaussian, tight, chains, rounded, holes, conservative, solved,
-        for_person, for_person_focused, per_record, of_width, spherical, chained, chained_wide,
+        for_person, for_person_focused, per_record, of_width, spherical, chained, chained_wide, axes_focused,
+        margins_focused, unequal,
     )
 }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keepsum.releasing.signing import make_keys
+from keepsum.releasing.canonical import make_keys
 
 
 @pytest.fixture

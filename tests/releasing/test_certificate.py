@@ -8,11 +8,10 @@ import pytest
 
 import keepsum as ks
 from keepsum import Certificate
-from keepsum.releasing.certificate import json_schema
+from keepsum.releasing.certificate import certificate_topics, json_schema
 from keepsum.releasing.codec import domain_of
 from keepsum.releasing.release import prepare
-from keepsum.releasing.sections import as_html
-from keepsum.releasing.showing import certificate_topics
+from keepsum.releasing.wording import as_html
 from keepsum.sources.writing import table_hash
 
 LAPLACE = ks.Laplace.per_unit(epsilon=0.25)

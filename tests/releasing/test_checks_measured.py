@@ -15,8 +15,8 @@ from keepsum.accuracy import other_draws
 from keepsum.accuracy.other_draws import possible_range, simulated_range
 from keepsum.accuracy.simulation import estimated_margin
 from keepsum.privacy.numbers import three_digits_up
-from keepsum.releasing import plausible_accuracy
-from keepsum.releasing.plausible_accuracy import least_margin
+from keepsum.releasing import checks
+from keepsum.releasing.checks import least_margin
 from releasing.changed_facts import (
     BLOCK,
     FIRST,
@@ -30,6 +30,7 @@ from releasing.changed_facts import (
     small_table,
     wrong,
 )
+from support import mostly_audit
 
 
 def looser(document):
@@ -96,8 +97,7 @@ MEASURED = [
 ]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "change"), MEASURED)
+@mostly_audit(("name", "change"), MEASURED)
 def test_what_was_measured_may_change(name, change):
     assert wrong(name, change) == []
 
@@ -191,8 +191,7 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "change"), NONSENSE)
+@mostly_audit(("name", "change"), NONSENSE)
 def test_nonsense_fails(name, change):
     assert wrong(name, change)
 
@@ -237,11 +236,10 @@ def test_no_margin_is_below_the_least_one(mechanism, level):
     assert least == min(1, margin) if isinstance(mechanism, ks.Gaussian) else least == margin
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", ["simulated", "holes", "gaussian", "tight"])
+@mostly_audit("name", ["simulated", "holes", "gaussian", "tight"])
 def test_the_same_version_makes_the_same_draws(name, monkeypatch):
     """Of a released version; what is being developed has one number for many kinds of draws."""
-    monkeypatch.setattr(plausible_accuracy, "version", lambda _: "1.0")
+    monkeypatch.setattr(checks, "version", lambda _: "1.0")
     same, other = (at("software")({"keepsum": number}) for number in ("1.0", "1.1"))
 
     def both(first, second):

@@ -38,7 +38,6 @@ DRAWS = (
     "(test_how_far_a_margin_may_be_off); where draws take long, any margin of cells from least_margin up to a proved "
     "limit, and any of focused totals from 0 up to one; beyond that it is refused"
 )
-WEAKER = "where the loss is asked for one attribute: an epsilon that noise narrower by 2% would not have, and this has"
 SOLVER = "a solver may have given up on a block elsewhere"
 OLDER = "a method of an earlier version that draws the same noise"
 UNCHECKED = {
@@ -67,7 +66,6 @@ UNCHECKED = {
     ("accuracy.simulated_error", "removed"): SAME,
     ("accuracy.level", "slightly *"): "the margin is that of a level so near, too",
     ("mechanism.parameters.sigma", "slightly more"): "a tight calibration may rest on a weaker bound on the lattice",
-    ("mechanism.calibrated.epsilon", "slightly more"): WEAKER,
     ("guarantee.person.attributes.*.exact", "flipped"): SAFE,
     ("guarantee.person.attributes.*.length", "*"): SAFE,
     ("guarantee.person.within.*.exact", "flipped"): SAFE,

@@ -8,7 +8,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.releasing.canonical import canonical, parse
-from keepsum.releasing.showing import certificate_topics
+from keepsum.releasing.certificate import certificate_topics
 
 SAMPLES = Path(__file__).parents[1] / "certificates"
 FOLDERS = sorted(path.parent for path in SAMPLES.glob("*/certificate.json"))
@@ -69,7 +69,7 @@ def test_an_earlier_sample_is_checked_by_its_own_definition_and_that_is_said(nam
 
 
 def test_the_signature_is_the_publishers(tmp_path):
-    from keepsum.releasing.signing import make_keys
+    from keepsum.releasing.canonical import make_keys
 
     make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
     assert not ks.verify(SAMPLES / "signed", key=tmp_path / "key.pub.pem")

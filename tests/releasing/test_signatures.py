@@ -7,8 +7,8 @@ import re
 import pytest
 
 import keepsum as ks
+from keepsum.releasing.canonical import make_keys, read_public_key
 from keepsum.releasing.certificate import CertificateRecord
-from keepsum.releasing.signing import make_keys, read_public_key
 from keepsum.sources.writing import table_bytes, table_hash
 from releasing.verifying import edit, failures
 

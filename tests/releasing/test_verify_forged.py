@@ -11,6 +11,7 @@ import pytest
 
 import keepsum as ks
 from releasing.verifying import LAPLACE, edit, failures
+from support import mostly_audit
 
 
 def test_no_key_may_stand_twice(signed, tmp_path):
@@ -36,8 +37,7 @@ def rewrite(path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8", newline="")
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     ("old", "new"),
     [
         ('"cells": 16', '"cells": 16.5'),

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from keepsum.report.page import FIRST_ROWS
-from keepsum.report.words import number
+from keepsum.report.page import FIRST_ROWS, number
 from report.samples import HOSTILE, facts_by_name, html_by_name, release_of
+from support import mostly_audit
 
 WIDTHS = (1280, 360)
 
@@ -113,8 +113,7 @@ def as_number(text: str) -> int:
 # -- the table --------------------------------------------------------------------------------------
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", each(["nonnegative", "hostile", "long"], [["margins"], ["hierarchy"], ["invariants"]]))
+@mostly_audit("name", each(["nonnegative", "hostile", "long"], [["margins"], ["hierarchy"], ["invariants"]]))
 def test_the_script_shows_the_rows_that_the_page_has_without_it(show, name):
     plain = show(name, java_script_enabled=False)
     scripted = show(name)

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.releasing.showing import certificate_topics
-from keepsum.releasing.statements import warnings_of
+from keepsum.releasing.certificate import certificate_topics
+from keepsum.releasing.wording import warnings_of
+from keepsum.report.cells import MOST_POINTS, uncertainty_of
 from keepsum.report.facts import facts_of
-from keepsum.report.uncertainty import MOST_POINTS, uncertainty_of
 from report.samples import SAMPLES
+from support import mostly_audit
 
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/certificate.json"))
 FAST = [name for name in NAMES if name != "chains"]
@@ -26,8 +27,7 @@ def topics(release):
     return sections
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", NAMES)
+@mostly_audit("name", NAMES)
 def test_what_was_published_and_is_exact(name, sample, facts):
     release, stated = sample(name), facts(name)
     certificate, published = release.certificate, stated.published
@@ -131,7 +131,7 @@ def test_many_kept_totals_are_not_listed():
 
 def test_a_margin_of_zero_is_not_taken_for_a_cell_without_noise(facts):
     """At a large epsilon the noise is mostly 0; only cells that the totals fix are said to be kept exactly."""
-    from keepsum.report.words import margin_words
+    from keepsum.report.page import margin_words
 
     stated = facts("rounded")
     assert set(stated.cells.margins.tolist()) == {0}
@@ -164,13 +164,13 @@ def test_curves_of_a_hierarchy_are_in_closed_form(facts, sample):
     a = math.exp(-2 * float(sample("hierarchy").plan.mechanism.epsilon))
     of_zero = (1 - a) / (1 + a)
     assert smallest.margin == 6
-    np.testing.assert_allclose(smallest.chances, of_zero * a ** np.abs(smallest.values), rtol=1e-9)
+    np.testing.assert_allclose(smallest.probabilities, of_zero * a ** np.abs(smallest.values), rtol=1e-9)
     within = of_zero * (1 + 2 * sum(a**k for k in range(1, smallest.margin + 1)))
     assert smallest.within == pytest.approx(within, rel=1e-9)
     assert typical.margin == 8
     assert smallest.draws == typical.draws == 0
     noise = sample("hierarchy").noise
-    assert [typical.chances[k] for k in (0, 5, 20)] == [
+    assert [typical.probabilities[k] for k in (0, 5, 20)] == [
         noise.pmf(typical.cell, int(typical.values[k])) for k in (0, 5, 20)
     ]
 
@@ -186,10 +186,10 @@ def test_a_curve_is_a_law_around_zero_that_keeps_its_margin(name, facts, sample)
         assert curve.margin == margins[curve.cell]
         assert curve.cell not in release.plan.pinned
         step = int(curve.values[1] - curve.values[0])
-        assert 0.95 < step * curve.chances.sum() <= 1 + 1e-9
+        assert 0.95 < step * curve.probabilities.sum() <= 1 + 1e-9
         assert curve.within >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / max(curve.draws, 10**9 * (not curve.draws)))
         variance = release.noise.variance(curve.cell)
-        drawn = float((step * curve.chances * curve.values.astype(float) ** 2).sum())
+        drawn = float((step * curve.probabilities * curve.values.astype(float) ** 2).sum())
         assert drawn == pytest.approx(variance, rel=0.25)  # cut off at 2.5 margins, and estimated where simulated
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from keepsum.report.words import level_words
+from keepsum.report.page import level_words
 from report.samples import html_by_name
 
 

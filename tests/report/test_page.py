@@ -14,14 +14,14 @@ import pytest
 import keepsum as ks
 from keepsum import _extras
 from keepsum.accuracy import simulation
-from keepsum.releasing.signing import make_keys
-from keepsum.report import embedding
-from keepsum.report.embedding import embedded
+from keepsum.releasing.canonical import make_keys
+from keepsum.report import page as embedding
+from keepsum.report.cells import STEPS, count_step
 from keepsum.report.facts import facts_of
 from keepsum.report.figures import chain_figure
-from keepsum.report.page import Names, page
-from keepsum.report.shading import STEPS, count_step
+from keepsum.report.page import Names, embedded, page
 from report.samples import HOSTILE, html_by_name, release_of
+from support import mostly_audit
 
 PAGES = ["margins", "hierarchy", "nonnegative", "signed", "sdmx", "records", "invariants", "gaussian", "hostile"]
 
@@ -60,7 +60,7 @@ def made(request) -> tuple[str, str, Elements]:
     return request.param, html, Elements(html)
 
 
-@pytest.mark.thinned
+@mostly_audit("made", PAGES, indirect=True)
 def test_the_policy_allows_its_own_script_and_style_alone(made):
     _, html, elements = made
     (policy,) = [a["content"] for _, a in elements.found if a.get("http-equiv") == "Content-Security-Policy"]

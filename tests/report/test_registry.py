@@ -6,8 +6,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from keepsum.report.registry import as_json, registry_entry
-from keepsum.report.registry_schema import REQUIRED, SOURCE
+from keepsum.report.registry import REQUIRED, SOURCE, as_json, registry_entry
 from report.changed_certificates import FOLDERS, certificate, sample
 from report.public_schema import COMPLETE, problems
 

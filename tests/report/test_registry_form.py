@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 import keepsum as ks
-from keepsum.report import registry_schema
-from keepsum.report.registry import registry_entry
-from keepsum.report.registry_schema import PUBLISHER, Entry
+from keepsum.report import registry
+from keepsum.report.registry import PUBLISHER, Entry, registry_entry
 from report.changed_certificates import FOLDERS, certificate, sample
 from report.evil_names import EVIL, evil, html
 from report.public_schema import COMPLETE, PUBLIC
@@ -70,7 +69,7 @@ def test_description_and_date_may_be_replaced():
 def test_a_wrong_field_of_the_publisher_is_refused_in_one_sentence(publisher, words):
     with pytest.raises(ks.InputError, match=re.escape(words)) as caught:
         registry_entry(certificate(), publisher)
-    assert str(caught.value).startswith("publisher= must")
+    assert str(caught.value).startswith("Argument publisher= must")
     assert caught.value.__context__ is None
 
 
@@ -83,12 +82,12 @@ def test_an_entry_needs_a_certificate():
 
 
 def test_the_schema_beside_the_code_is_that_of_the_code():
-    path = Path(registry_schema.__file__).with_name("registry.schema.json")
-    assert path.read_bytes() == registry_schema.json_schema()
+    path = Path(registry.__file__).with_name("registry.schema.json")
+    assert path.read_bytes() == registry.json_schema()
 
 
 def test_fields_are_those_of_the_registry():
-    sections = {field.name: field.type for field in msgspec.structs.fields(registry_schema.Deployment)}
+    sections = {field.name: field.type for field in msgspec.structs.fields(registry.Deployment)}
     assert {name: [f.name for f in msgspec.structs.fields(kind)] for name, kind in sections.items()} == {
         name: fields.split() for name, fields in PUBLIC.items()
     }

@@ -12,7 +12,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.cli.commands.report import HELP
-from keepsum.releasing.showing import certificate_topics
+from keepsum.releasing.certificate import certificate_topics
 from keepsum.report import registry
 from keepsum.report.review import STATUS, as_json, as_markdown, review_answers
 from report.changed_certificates import CHANGES, FOLDERS, certificate, sample

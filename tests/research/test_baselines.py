@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 import keepsum as ks
-from keepsum.research.baselines import _nearest_on_lattice
-from keepsum.research.mending import non_negative, sum_zero
+from keepsum.research.baselines import _nearest_on_lattice, non_negative, sum_zero
 
 ALPHA = 1e-6
 

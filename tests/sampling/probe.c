@@ -14,5 +14,5 @@ KERNEL i64 probe_span(const Ints *array, i64 start, i64 count) { return SPAN(*ar
 KERNEL i64 probe_look_up(u64 number, const Words *columns, i64 width, i64 *value) {
     Outcome drawn = look_up(number, *columns, width);
     *value = drawn.value;
-    return drawn.tie;
+    return drawn.tie < 0;
 }

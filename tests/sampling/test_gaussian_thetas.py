@@ -7,8 +7,8 @@ from flint import arb
 from keepsum._arrays import Floats
 from keepsum.sampling.core.balls import precision
 from keepsum.sampling.core.kernel_arguments import OutFloats
-from keepsum.sampling.gaussian.integers import log_theta
 from keepsum.sampling.gaussian.kernel_arguments import THETA_ERROR, WIDE_VARIANCE
+from keepsum.sampling.gaussian.parts import log_theta
 from sampling.probes import Probe
 
 count_thetas = Probe(("probe_gaussian",), "count_thetas", Floats, Floats, OutFloats, OutFloats)

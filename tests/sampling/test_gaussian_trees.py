@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.planning.selection import gaussian_focus
+from keepsum.planning.selection import gaussian
 from keepsum.sampling.gaussian import factors
-from keepsum.sampling.gaussian.trees import tree_factor
+from keepsum.sampling.gaussian.factors import tree_factor
 
 # The parents of regions and totals, the sizes of regions, and the weights of totals.
 TREES = {
@@ -55,7 +55,7 @@ def test_a_share_that_is_too_small_is_not_on_the_safe_side():
 
 @pytest.mark.audit
 def test_a_country_of_counties_is_planned_in_closed_form_and_a_large_crossing_is_refused(monkeypatch):
-    for module in (factors, gaussian_focus):
+    for module in (factors, gaussian):
         monkeypatch.setattr(module, "LARGEST_DIMENSION", 30)
     counties = {f"state {s}": [f"{s}-{k}" for k in range(20)] for s in range(10)}
     domain = ks.Domain({"state": list(counties), "county": counties, "sex": ["f", "m"]}, within={"county": "state"})

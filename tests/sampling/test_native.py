@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -11,9 +12,8 @@ import numpy as np
 import pytest
 
 import keepsum
-from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel import Kernel, pack
 from keepsum.sampling.core.kernel_arguments import TIE_ACCEPT
-from keepsum.sampling.core.packing import pack
 from keepsum.sampling.native import build
 from scripts import write_structs
 from support import HANG
@@ -121,7 +121,7 @@ def test_outcomes_have_their_signs(probe, outcomes, digits):
 OUTSIDE = """
 import ctypes, sys
 import numpy as np
-from keepsum.sampling.core.packing import pack
+from keepsum.sampling.core.kernel import pack
 probe = ctypes.CDLL(sys.argv[1])
 array, matrix = pack(np.arange(6)), pack(np.arange(6).reshape(2, 3))
 name, *places = sys.argv[2:]
@@ -164,6 +164,20 @@ def test_no_compiler_warns_of_anything(tmp_path):
     assert warned(tmp_path / "narrow.c")
 
 
+# -- other libraries ---------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="libm is a library of its own in glibc alone")
+@pytest.mark.skipif(build.compiler() is None, reason="ziglang links all that there is")
+def test_no_function_of_libm_is_called(tmp_path):
+    """A draw must not depend on the system's last digits: the linker has no libm, and finds all that is called."""
+    everything = [path for path in build.sources() if path.suffix == ".c"]
+    compiled(tmp_path / "kernels.so", "-O1", "-Wl,--no-undefined", sources=everything)
+    (tmp_path / "wrong.c").write_text("#include <math.h>\ndouble wrong(double x) { return exp(x); }\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        compiled(tmp_path / "wrong.so", "-Wl,--no-undefined", sources=[tmp_path / "wrong.c"])
+
+
 # -- structs ----------------------------------------------------------------------------------------
 
 
@@ -175,18 +189,18 @@ def test_structs_in_c_are_the_named_tuples_of_python(name):
 
 
 def test_another_order_of_fields_would_be_seen(monkeypatch):
-    from keepsum.sampling.core import layouts
+    from keepsum.sampling.core import kernel
     from keepsum.sampling.l1 import kernel_arguments as l1
 
     before = write_structs.header("l1")
     swapped = dict(reversed(l1.RegionTables.__annotations__.items()))
     monkeypatch.setattr(l1.RegionTables, "__annotations__", swapped)
-    layouts.layout_of.cache_clear()
+    kernel.layout_of.cache_clear()
     try:
         assert write_structs.header("l1") != before
     finally:
         monkeypatch.undo()
-        layouts.layout_of.cache_clear()
+        kernel.layout_of.cache_clear()
 
 
 # -- every kernel under checks ----------------------------------------------------------------------

@@ -4,7 +4,7 @@ import keepsum as ks
 from faults import Fork, kill
 from keepsum.releasing.destination import Destination
 from keepsum.sources import atomic as saving
-from keepsum.sources.locking import claimed
+from keepsum.sources.atomic import claimed
 
 LAPLACE = ks.Laplace.per_unit(epsilon=0.25)
 

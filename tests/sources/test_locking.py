@@ -6,7 +6,7 @@ import pytest
 
 import keepsum as ks
 from faults import Fork, kill
-from keepsum.sources.locking import claimed, name_digest
+from keepsum.sources.atomic import claimed, name_digest
 
 
 @pytest.mark.parametrize("other", ["./out.csv", "link/out.csv", "sub/../out.csv", "OUT.csv"])

@@ -10,7 +10,7 @@ from pyarrow import feather, parquet
 import keepsum as ks
 from keepsum import _memory
 from keepsum.sources.declarations import file_text, read_domain, read_keep
-from keepsum.sources.structures import read_structure
+from keepsum.sources.sdmx import read_structure
 
 DOMAIN = {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Washington"], "WI": ["Washington"]}}
 
@@ -149,7 +149,7 @@ def test_a_pipe_is_read_as_far_as_it_fits_in_memory(tmp_path, monkeypatch):
             pool.submit((tmp_path / "pipe").write_bytes, text)
             assert read_from(tmp_path / "pipe").counts.tolist() == [5, 6, 7]
     monkeypatch.setattr(_memory, "available", lambda: 100)
-    with pytest.raises(ks.DataError, match="Standard input must fit in memory"):
+    with pytest.raises(ks.TooMuchWorkError, match="Standard input must fit in memory"):
         read_from(io.BytesIO(text))
 
 
@@ -167,7 +167,7 @@ def test_labels_of_frames_come_back(tmp_path):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(ks.DataError, match="No such file"):
+    with pytest.raises(ks.UnreachableError, match="No such file"):
         ks.read_table(tmp_path / "nothing.csv", count="n")
 
 

@@ -20,7 +20,7 @@ from pysdmx.model.dataflow import Role
 from pysdmx.model.message import Header
 
 import keepsum as ks
-from keepsum.sources.structures import read_structure
+from keepsum.sources.sdmx import read_structure
 from keepsum.sources.writing import table_bytes
 from sources.sdmx_files import DOMAIN, FLOW, HEADER, ROWS, SECRET, read, refused
 

@@ -14,12 +14,12 @@ import keepsum as ks
 from keepsum.releasing.verify import verify_files
 from keepsum.sources.uploads import Upload
 from keepsum.specs.building import table_of
-from keepsum.specs.spec import Axes, Records, Source, Spec
+from keepsum.specs.spec import Axes, RecordsSpec, SourceSpec, Spec
 
 PEOPLE = "id,sex,age,born\n" + "".join(f"p{k % 30},{'fm'[k % 2]},{k % 90},19{50 + k % 40}-01-31\n" for k in range(300))
 COUNTED = Spec(
-    source=Source(data="people"),
-    records=Records(
+    source=SourceSpec(data="people"),
+    records=RecordsSpec(
         by=["sex", "age", "born"], bins={"age": ["0", "18", "65", ""], "born": ["", "1970-01-01", ""]}, unit="id",
         max_rows_per_unit=3,
     ),
@@ -43,7 +43,7 @@ def test_records_in_memory_are_counted_as_those_in_a_file(kind, tmp_path):
     else:
         path.write_bytes(PEOPLE.encode() if kind == "csv" else gzip.compress(PEOPLE.encode(), mtime=0))
     from_memory = table_of(COUNTED, upload=Upload(path.name, path.read_bytes()))
-    on_disk = Spec(source=Source(data=str(path)), records=COUNTED.records, axes=COUNTED.axes)
+    on_disk = Spec(source=SourceSpec(data=str(path)), records=COUNTED.records, axes=COUNTED.axes)
     from_file = table_of(on_disk)
     assert np.array_equal(from_memory.counts, from_file.counts)
     assert from_memory.counts.sum() == 90  # three records of each of thirty people
@@ -65,12 +65,12 @@ def test_wrong_records_in_memory_are_refused_in_the_same_words(text, words, tmp_
     with pytest.raises(ks.KeepsumError, match=words) as first:
         table_of(COUNTED, upload=Upload("p.csv", text.encode()))
     with pytest.raises(ks.KeepsumError) as second:
-        table_of(Spec(source=Source(data=str(path)), records=COUNTED.records, axes=COUNTED.axes))
+        table_of(Spec(source=SourceSpec(data=str(path)), records=COUNTED.records, axes=COUNTED.axes))
     assert str(first.value) == str(second.value)
 
 
 def test_a_table_in_memory_has_the_name_of_its_file(tmp_path):
-    spec = Spec(source=Source(data="x.csv", count="n"), axes=Axes(categories={"a": ["x", "y"]}))
+    spec = Spec(source=SourceSpec(data="x.csv", count="n"), axes=Axes(categories={"a": ["x", "y"]}))
     table = table_of(spec, upload=Upload("x.csv", b"a,n\nx,3\ny,4\n"))
     assert table.counts.tolist() == [3, 4]
     with pytest.raises(ks.DataError, match=r"File 'x\.csv'"):

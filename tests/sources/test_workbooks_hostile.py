@@ -8,7 +8,7 @@ import pytest
 
 import keepsum as ks
 from keepsum import _memory
-from keepsum.sources import archives, workbooks
+from keepsum.sources import workbooks
 from sources.workbook_files import ROWS, SECRET, book, changed, in_sheet, read, refused, shared
 
 
@@ -104,23 +104,23 @@ def sheet_of(data):
 def test_the_last_cell_is_found_whatever_is_looked_at_together(monkeypatch):
     xml = sheet_of(book(change=lambda sheet: sheet.cell(300, 30, "x")))
     for size in (1, 7, 40, 100, 10**6):
-        monkeypatch.setattr(archives, "CHUNK", size)
-        assert archives._last_place(xml) == (300, 30)
-        assert archives._last_cell(xml) == (300, 30)
+        monkeypatch.setattr(workbooks, "CHUNK", size)
+        assert workbooks._last_place(xml) == (300, 30)
+        assert workbooks._last_cell(xml) == (300, 30)
 
 
 def test_places_may_be_left_out(tmp_path):
     """As some programs do: rows and cells are then one after another."""
     without = re.sub(rb' r="[A-Z]*[0-9]+"', b"", sheet_of(book()))
     data = changed(book(), lambda name, xml: without if "sheet1" in name else xml)
-    assert archives._last_place(without) is None
-    assert archives._last_cell(without) == (5, 3)
+    assert workbooks._last_place(without) is None
+    assert workbooks._last_cell(without) == (5, 3)
     assert read(tmp_path, data).counts.tolist() == [SECRET, 6, 7, 8]
     prefixed = re.sub(rb"<(/?)(row|c|v|is|t|sheetData|worksheet)\b", rb"<\1x:\2", sheet_of(book()))
     prefixed = prefixed.replace(
         b"xmlns=", b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:x='
     )
-    assert archives._last_cell(prefixed) == (5, 3)
+    assert workbooks._last_cell(prefixed) == (5, 3)
 
 
 FAR = [
@@ -157,9 +157,9 @@ def test_cells_far_away_in_other_words(tmp_path, cells):
 def test_tags_of_very_many_attributes_take_no_time():
     """Nothing is tried twice; if it were, this would not end."""
     many = b"<c" + b' a=""' * 10**5
-    assert archives._last_cell(many) is None
-    assert archives._last_cell(many + b' r="ZZZZ1">') is None
-    assert archives._last_cell(b"<" + b"x" * 10**6 + b"<c " * 10**5) is None
+    assert workbooks._last_cell(many) is None
+    assert workbooks._last_cell(many + b' r="ZZZZ1">') is None
+    assert workbooks._last_cell(b"<" + b"x" * 10**6 + b"<c " * 10**5) is None
 
 
 def test_one_long_text_in_very_many_cells(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import keepsum as ks
 from keepsum.sources.writing import kind_of, table_bytes, table_hash
-from keepsum.tables.origins import Text
+from keepsum.tables.origins import TextFile
 
 PLAIN = b"state,county,n\nIL,Cook,5\nIL,Lake,6\nWI,Lake,7\n"
 SHAPES = {
@@ -79,7 +79,7 @@ LABELS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0
 )
 def test_any_labels_survive(labels, delimiter, newline, marked, tmp_path_factory):
     """What is written is read again as the same table, and written again as the same bytes."""
-    origin = Text(("a", "n"), delimiter, newline, marked, True, frozenset("a"), frozenset("a"))
+    origin = TextFile(("a", "n"), delimiter, newline, marked, True, frozenset("a"), frozenset("a"))
     table = ks.Table.from_array(range(len(labels)), axes={"a": labels}, count="n")
     once = table_bytes(ks.Table(table.domain, table.counts, "n", origin), "csv")
     path = tmp_path_factory.mktemp("any") / "t.csv"

@@ -24,7 +24,7 @@ from unittest.mock import patch
 import keepsum as ks
 from keepsum import spark as kss
 from keepsum.sampling.core.rng import Rng
-from keepsum.spark import counted
+from keepsum.spark import releasing
 from keepsum.spark.layout import Layout
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -182,7 +182,7 @@ class Failures:
         own = self.folder / name
         own.mkdir()
         (own / "barrier").touch()
-        counted.fill = told(own, before)
+        releasing.fill = told(own, before)
         other = threading.Thread(target=meanwhile, args=(own,))
         other.start()
         error, rows = None, []
@@ -278,11 +278,11 @@ def die(folder: Path) -> None:
             os.kill(driver, signal.SIGKILL)
             os.kill(java, signal.SIGKILL)
 
-    counted.fill = told(folder, kill)
+    releasing.fill = told(folder, kill)
     release(spark, folder).save(folder / "saved" / "never")
 
 
-FILL = counted.fill
+FILL = releasing.fill
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     workers_run_this_python()

@@ -7,15 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from laws import assert_drawn_from, assert_not_drawn_from, solved_law
 
 import keepsum as ks
 from keepsum.planning.plan import compile_plan
 from keepsum.planning.quotient import Quotient
 from keepsum.sampling.core.rng import rng
-from keepsum.spark.encoding import Encoder
-from keepsum.spark.filling import Noise
 from keepsum.spark.layout import Layout
-from keepsum.spark.sums import check_distributable, draw_sums, is_free
+from keepsum.spark.preparing import check_distributable, draw_sums, is_free
+from keepsum.spark.workers import Encoder, TaskNoise
 
 COUNTIES = {"a": ["x", "y"], "b": ["x"], "c": ["u", "v", "w"]}
 DOMAIN = ks.Domain(
@@ -61,7 +61,7 @@ def noise_of(keep, mechanism, task_cells, seed=1):
     """The noise of all cells in the order of the domain, as workers draw it task by task."""
     plan = compile_plan(ks.Invariants.margins(DOMAIN, keep), mechanism, in_groups=True)
     layout, source = Layout.of(check_distributable(plan), task_cells), rng(seed=seed)
-    how = Noise(
+    how = TaskNoise(
         source.secret(), plan.mechanism.kind, plan.mechanism.scale, draw_sums(plan, layout, source), is_free(plan)
     )
     noise = np.empty(DOMAIN.size, dtype=np.int64)
@@ -92,14 +92,14 @@ def test_two_tasks_share_no_noise():
     """Groups of the same size in different tasks: the same noise twice would be seen by anybody who subtracts."""
     plan = compile_plan(ks.Invariants.margins(DOMAIN, [["county"]]), ks.Laplace.per_unit(epsilon=0.01), in_groups=True)
     layout = Layout.of(check_distributable(plan), 6)
-    how = Noise(bytes(32), "laplace-l1", plan.mechanism.scale)
+    how = TaskNoise(bytes(32), "laplace-l1", plan.mechanism.scale)
     drawn = [tuple(how.draw(layout, task).tolist()) for task in range(layout.tasks)]
     assert len(drawn) == 6
     assert len(set(drawn)) == 6
 
 
 def test_the_secret_is_not_shown():
-    assert "00" not in repr(Noise(bytes(32), "laplace-l1", Fraction(1)))
+    assert "00" not in repr(TaskNoise(bytes(32), "laplace-l1", Fraction(1)))
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_the_secret_is_not_shown():
     ],
 )
 def test_what_cannot_be_distributed_says_so(monkeypatch, keep, mechanism, match):
-    monkeypatch.setattr("keepsum.spark.sums.BLOCK_CELLS", 10)
-    monkeypatch.setattr("keepsum.spark.sums.TASK_CELLS", 30)
+    monkeypatch.setattr("keepsum.spark.preparing.BLOCK_CELLS", 10)
+    monkeypatch.setattr("keepsum.spark.preparing.TASK_CELLS", 30)
     plan = compile_plan(ks.Invariants.margins(DOMAIN, keep), mechanism, in_groups=True)
     with pytest.raises(ks.PlanError, match=match):
         check_distributable(plan)
@@ -132,3 +132,46 @@ def test_labels_are_found_as_a_table_finds_them():
     labels = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     assert cells[:2].tolist() == [DOMAIN.index(labels[0]), DOMAIN.index(labels[1])]
     assert len(problems) == 3  # a missing sex, a missing state, and a county that is not of its state
+
+
+# -- what the driver draws ---------------------------------------------------------------------------
+
+TABLES = 4_000  # small tables side by side: as many draws
+
+
+def drawn_by_the_driver(margins, seed):
+    """The sums of all groups, which are cells here, a row for each of many tables of 2 x 2 x 2."""
+    domain = ks.Domain({"g": range(TABLES), "a": [0, 1], "b": [0, 1], "c": [0, 1]})
+    kept = ks.Invariants.margins(domain, [["g", *margin] for margin in margins])
+    plan = compile_plan(kept, ks.Laplace.per_unit(epsilon=1), in_groups=True)
+    layout = Layout.of(check_distributable(plan))
+    sums = draw_sums(plan, layout, rng(seed=seed))
+    return {choice.method for choice in plan.samplers}, sums[np.argsort(layout.cells(0, layout.size))].reshape(
+        TABLES, 8
+    )
+
+
+def test_a_total_kept_for_each_axis_is_drawn_exactly_on_the_driver():
+    """One-way margins of three axes, by axis elimination, against the enumerated distribution; a chain is another."""
+    by_axis = np.array([[1, 1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 0, 0] * 2, [1, 0] * 4])
+    law = solved_law(by_axis, [3, 5, 6, 7], 1.0, 12, 9)
+    methods, noise = drawn_by_the_driver(["a", "b", "c"], seed=3)
+    assert methods == {"axis_elimination"}
+    assert not (noise @ by_axis.T).any()
+    assert_drawn_from(noise, law)
+    assert_not_drawn_from(drawn_by_the_driver(["ab", "bc"], seed=3)[1], law)
+
+
+@pytest.mark.parametrize("shape", [(20, 8, 2), (10, 5, 4, 3), (8, 5, 3, 2, 2)])
+def test_tables_of_up_to_five_axes_keep_every_total(shape):
+    """Groups are single cells here, and regions where an axis is in no total."""
+    names = "abcde"[: len(shape)]
+    domain = ks.Domain({name: range(n) for name, n in zip(names, shape, strict=True)})
+    for axes in (names, names[:-1]):
+        kept = ks.Invariants.margins(domain, [[name] for name in axes])
+        plan = compile_plan(kept, ks.Laplace(epsilon=1), in_groups=True)
+        assert plan.guarantee.sampling == "exact"
+        layout = Layout.of(check_distributable(plan))
+        sums = draw_sums(plan, layout, rng(seed=1))
+        assert np.abs(sums).sum() > 0
+        assert not plan.quotient.totals.totals(sums).any()

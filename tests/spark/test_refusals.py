@@ -214,7 +214,7 @@ def test_input_that_changes_is_not_released(spark, tmp_path):
     changing = spark.range(2000).mapInArrow(others, "g int, x int")
     domain = {"g": list(range(10)), "x": list(range(5))}
     ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(100), dataset="people")
-    from keepsum.spark.counted import CountedCells
+    from keepsum.spark.releasing import CountedCells
 
     written = CountedCells.write
 

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from keepsum.spark.places import outside_errors
-from keepsum.spark.staged import PIECES_AT_A_TIME, _hash
+from keepsum.spark.released import PIECES_AT_A_TIME, _hash
 
 PIECES, BYTES = 9, 25 * 10**6  # 225 MB in all; the driver of the tests takes at most 128 MB at once
 

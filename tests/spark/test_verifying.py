@@ -8,7 +8,7 @@ import pytest
 
 import keepsum as ks
 from keepsum import spark as kss
-from keepsum.releasing.signing import make_keys
+from keepsum.releasing.canonical import make_keys
 
 
 def with_column(table, place, make):

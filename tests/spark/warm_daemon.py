@@ -9,11 +9,5 @@ import pyarrow  # noqa: F401
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import keepsum.sampling.core.kernel
-import keepsum.sampling.gaussian.sums
-import keepsum.sampling.l1.forced_sums
-import keepsum.spark.checking
-import keepsum.spark.filling  # noqa: F401
-
 if __name__ == "__main__":
     manager()

@@ -10,13 +10,22 @@ import pytest
 
 import keepsum as ks
 from keepsum.cli.app import run
-from keepsum.cli.more_options import _parsed
+from keepsum.cli.declaration import parsed
 from keepsum.specs.building import kept_of, noise_of, table_of
-from keepsum.specs.commands import arguments_of, command_of
 from keepsum.specs.reading import read_spec
-from keepsum.specs.snippets import snippet_of
-from keepsum.specs.spec import Axes, Charged, Keep, Noise, Output, Postprocess, Records, Source, Spec, Subset
-from keepsum.specs.writing import toml_of
+from keepsum.specs.spec import (
+    Axes,
+    Charged,
+    Keep,
+    NoiseSpec,
+    Output,
+    Postprocess,
+    RecordsSpec,
+    SourceSpec,
+    Spec,
+    Subset,
+)
+from keepsum.specs.writing import arguments_of, command_of, snippet_of, toml_of
 
 COUNTS = (
     "state,county,sex,fips,n\nIL,Cook,f,1,15\nIL,Cook,m,1,9\nIL,Lake,f,2,4\nIL,Lake,m,2,6\nWI,Lake,f,3,8\n"
@@ -26,58 +35,58 @@ PEOPLE = "id,sex,age\na,f,3\nb,m,44\na,f,17\nc,m,70\n"
 NESTED = [["IL", "Cook"], ["IL", "Lake"], ["WI", "Lake"]]
 
 COUNTED = Spec(
-    source=Source(data="counts.csv", count="n", carry={"fips": "county"}),
+    source=SourceSpec(data="counts.csv", count="n", carry={"fips": "county"}),
     axes=Axes(names=["state", "county", "sex"], within={"county": "state"}, categories={"county": NESTED}),
     keep=Keep(margins=["state", ["sex"]], total=True),
-    mechanism=Noise(epsilon="1"),
+    mechanism=NoiseSpec(epsilon="1"),
     output=Output(path="released.csv"),
 )
 SPECS = {
     "counts": COUNTED,
     "gaussian": Spec(
-        source=Source(data="counts.csv", count="n", drop=["fips"], drop_rows={"sex": "m"}),
+        source=SourceSpec(data="counts.csv", count="n", drop=["fips"], drop_rows={"sex": "m"}),
         axes=Axes(within={"county": "state"}),
         keep=Keep(margins=[["state"]]),
-        mechanism=Noise(kind="gaussian", epsilon="0.5", delta="1e-6", calibration="tight"),
+        mechanism=NoiseSpec(kind="gaussian", epsilon="0.5", delta="1e-6", calibration="tight"),
         output=Output(path="released.csv", accept_pinned=["all"]),
     ),
     "focus": Spec(
-        source=Source(data="counts.csv", count="n", drop=["fips"]),
+        source=SourceSpec(data="counts.csv", count="n", drop=["fips"]),
         axes=Axes(within={"county": "state"}),
         keep=Keep(total=True),
-        mechanism=Noise(epsilon="1", focus={"state": "1", "state,county": "2"}, cell_share="3"),
+        mechanism=NoiseSpec(epsilon="1", focus={"state": "1", "state,county": "2"}, cell_share="3"),
         postprocess=Postprocess(nonnegative=True, norm="l2"),
         output=Output(path="released.csv", accept_delta="0.001"),
     ),
     "gaussian focus": Spec(
-        source=Source(data="counts.csv", count="n", drop=["fips"]),
+        source=SourceSpec(data="counts.csv", count="n", drop=["fips"]),
         axes=Axes(within={"county": "state"}),
         keep=Keep(total=True),
-        mechanism=Noise(
+        mechanism=NoiseSpec(
             kind="gaussian", epsilon="0.5", delta="1e-6", focus={"state": "1", "state,county": "2"}, cell_share="3"
         ),
         output=Output(path="released.csv"),
     ),
     "per unit": Spec(
-        source=Source(data="counts.csv", count="n", drop=["fips"]),
+        source=SourceSpec(data="counts.csv", count="n", drop=["fips"]),
         axes=Axes(within={"county": "state"}),
         keep=Keep(total=True),
-        mechanism=Noise(epsilon="0.3", focus={"state": "0.1"}, per_unit=True),
+        mechanism=NoiseSpec(epsilon="0.3", focus={"state": "0.1"}, per_unit=True),
         output=Output(path="released.csv"),
     ),
     "nothing kept": Spec(
-        source=Source(data="counts.csv", count="n", drop=["fips"]),
+        source=SourceSpec(data="counts.csv", count="n", drop=["fips"]),
         axes=Axes(within={"county": "state"}),
         keep=Keep(nothing=True),
-        mechanism=Noise(kind="gaussian", rho="0.1", attributes=["sex"]),
+        mechanism=NoiseSpec(kind="gaussian", rho="0.1", attributes=["sex"]),
         output=Output(path="released.csv"),
     ),
     "records": Spec(
-        source=Source(data="people.csv"),
-        records=Records(by=["sex", "age"], bins={"age": ["0", "18", "65", ""]}, unit="id", max_rows_per_unit=2),
+        source=SourceSpec(data="people.csv"),
+        records=RecordsSpec(by=["sex", "age"], bins={"age": ["0", "18", "65", ""]}, unit="id", max_rows_per_unit=2),
         axes=Axes(categories={"sex": ["f", "m"]}),
         keep=Keep(margins=["sex"]),
-        mechanism=Noise(epsilon="2", norm="l2"),
+        mechanism=NoiseSpec(epsilon="2", norm="l2"),
         output=Output(path="released.csv"),
     ),
 }  # fmt: skip
@@ -91,7 +100,7 @@ def test_the_command_says_what_the_spec_says(name):
     """What every command takes is parsed again; ``release`` takes the rest, which is tested by running it."""
     spec = SPECS[name]
     options = [option for option in arguments_of(spec) if option[0] not in OF_RELEASE]
-    again = _parsed([word for option in options for word in option]).options()
+    again = parsed([word for option in options for word in option]).options()
     assert list(arguments_of(again)) == options
     assert noise_of(again.mechanism) == noise_of(spec.mechanism)
 
@@ -110,13 +119,15 @@ def test_the_command_runs(name, tmp_path, monkeypatch, capsys):
 )
 def test_strange_names_survive_the_shell(name):
     spec = Spec(
-        source=Source(data="counts.csv", count=name, drop=[name], drop_rows={name: [name, "x"]}, carry={name: name}),
-        records=Records(by=[name]),
+        source=SourceSpec(
+            data="counts.csv", count=name, drop=[name], drop_rows={name: [name, "x"]}, carry={name: name}
+        ),
+        records=RecordsSpec(by=[name]),
         axes=Axes(names=[name, "z"], within={name: "z"}, categories={name: [["z", name]], "z": [name]}),
         keep=Keep(margins=[[name, "z"], [name]]),
-        mechanism=Noise(epsilon="1"),
+        mechanism=NoiseSpec(epsilon="1"),
     )
-    again = _parsed(shlex.split(command_of(spec).replace("\\\n", ""))[2:]).options()
+    again = parsed(shlex.split(command_of(spec).replace("\\\n", ""))[2:]).options()
     assert (again.source, again.records, again.mechanism) == (spec.source, spec.records, spec.mechanism)
     assert again.axes.categories == {name: {("z",): [name]}, "z": [name]}
     table = ks.Domain({name: ["a"], "z": ["b"]})
@@ -151,8 +162,8 @@ def test_totals_over_sets_of_cells_are_in_the_file_and_in_python(tmp_path, monke
     children.to_frame("pandas").to_csv("children.csv", index=False)
     subset = Subset(name="rural", cells=[{"county": ["Alpha", "Beta"], "education": "Low"}, {"county": "Delta"}])
     spec = Spec(
-        source=Source(data="children.csv"), keep=Keep(margins=["county"], subset=[subset]),
-        mechanism=Noise(epsilon="1"), output=Output(path="released.csv"),
+        source=SourceSpec(data="children.csv"), keep=Keep(margins=["county"], subset=[subset]),
+        mechanism=NoiseSpec(epsilon="1"), output=Output(path="released.csv"),
     )  # fmt: skip
     assert command_of(spec) == "keepsum release --spec keepsum.toml"
     Path("keepsum.toml").write_text(toml_of(spec), encoding="utf-8")
@@ -168,6 +179,8 @@ def test_totals_over_sets_of_cells_are_in_the_file_and_in_python(tmp_path, monke
 
 
 def test_a_ledger_is_named_in_both():
-    spec = Spec(source=Source(data="a.csv"), ledger=Charged(path="l.db", dataset="d"), mechanism=Noise(epsilon="1"))
+    spec = Spec(
+        source=SourceSpec(data="a.csv"), ledger=Charged(path="l.db", dataset="d"), mechanism=NoiseSpec(epsilon="1")
+    )
     assert "--ledger l.db --dataset d" in command_of(spec)
     assert "ledger='l.db', dataset='d'" in snippet_of(spec)

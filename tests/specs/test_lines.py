@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keepsum.specs.lines import lines_of
+from keepsum.specs.reading import lines_of
 
 DOCUMENT = '''# a comment with = and [brackets]
 title = "one" # [no.header]

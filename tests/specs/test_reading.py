@@ -11,8 +11,9 @@ import pytest
 from keepsum.errors import InputError
 from keepsum.sources.declarations import domain_of
 from keepsum.specs import spec as specs
+from keepsum.specs.options import json_schema
 from keepsum.specs.reading import read_spec
-from keepsum.specs.spec import Noise, Source, Spec, json_schema
+from keepsum.specs.spec import NoiseSpec, SourceSpec, Spec
 
 GOOD = """
 version = 1
@@ -38,9 +39,9 @@ def test_a_spec_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
     written(tmp_path, GOOD)
     spec, lines = read_spec(Path("keepsum.toml"))
-    assert spec.source == Source(data="counts.csv", count="n")
+    assert spec.source == SourceSpec(data="counts.csv", count="n")
     assert spec.keep.margins == ["county", ["county", "sex"]]
-    assert spec.mechanism == Noise(epsilon=0.5)
+    assert spec.mechanism == NoiseSpec(epsilon=0.5)
     assert lines.at(("mechanism", "epsilon")) == "keepsum.toml, line 11"
 
 

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsum.specs.spec import Axes, Keep, Noise, Output, Postprocess, Records, Source, Spec, SpecFile
+from keepsum.specs.spec import Axes, Keep, NoiseSpec, Output, Postprocess, RecordsSpec, SourceSpec, Spec, SpecFile
 from keepsum.specs.writing import in_folder_of, toml_of
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -19,7 +19,7 @@ numbers = st.integers(0, 10**6) | st.floats(0, allow_nan=False, allow_infinity=F
 specs = st.builds(
     Spec,
     source=st.builds(
-        Source,
+        SourceSpec,
         data=st.none() | names | st.lists(names, min_size=1),
         count=st.none() | names,
         drop=lists,
@@ -30,7 +30,7 @@ specs = st.builds(
         flags=st.dictionaries(names, names, max_size=3),
     ),
     records=st.builds(
-        Records,
+        RecordsSpec,
         by=lists,
         bins=st.dictionaries(names, st.lists(numbers, min_size=1), max_size=3),
         unit=st.none() | names,
@@ -51,7 +51,7 @@ specs = st.builds(
         total=st.booleans(),
         nothing=st.booleans(),
     ),
-    mechanism=st.builds(Noise, epsilon=st.none() | numbers, per_unit=st.booleans()),
+    mechanism=st.builds(NoiseSpec, epsilon=st.none() | numbers, per_unit=st.booleans()),
     postprocess=st.builds(Postprocess, nonnegative=st.booleans(), norm=st.sampled_from([None, "l1", "l2"])),
     output=st.builds(Output, path=st.none() | names, accept_pinned=lists),
 )
@@ -75,10 +75,10 @@ def test_categories_of_the_command_line_have_their_parents_as_keys() -> None:
 
 
 def test_paths_are_written_as_they_are_seen_from_the_spec() -> None:
-    spec = Spec(source=Source(data="data/counts.csv"), output=Output(path="out/", sign="/keys/key.pem"))
+    spec = Spec(source=SourceSpec(data="data/counts.csv"), output=Output(path="out/", sign="/keys/key.pem"))
     seen = in_folder_of(spec, Path("specs/monthly.toml"))
     assert seen.source.data == "../data/counts.csv"
     assert (seen.output.path, seen.output.sign) == ("../out/", "/keys/key.pem")
     assert in_folder_of(spec, Path("keepsum.toml")) == spec
-    address = Spec(source=Source(data="postgres://user@host/db"))
+    address = Spec(source=SourceSpec(data="postgres://user@host/db"))
     assert in_folder_of(address, Path("specs/monthly.toml")) == address

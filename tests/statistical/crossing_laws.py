@@ -10,7 +10,7 @@ from laws import as_tuples, boxed
 from scipy import fft
 from splitting_laws import entry_weight
 
-from keepsum.sampling.l1.splitting.added import KEPT, NOTHING, Margins
+from keepsum.sampling.l1.splitting.slices import KEPT, NOTHING, MarginWeights
 
 
 def margins(rows, columns, whole="0"):
@@ -19,7 +19,7 @@ def margins(rows, columns, whole="0"):
     def weight(text):
         return KEPT if text is KEPT else Fraction(text)
 
-    return Margins(tuple(map(weight, rows)), tuple(map(weight, columns)), weight(whole))
+    return MarginWeights(tuple(map(weight, rows)), tuple(map(weight, columns)), weight(whole))
 
 
 # Sizes of entries, epsilon, margins, and how far entries are enumerated.

@@ -8,7 +8,7 @@ import numpy as np
 from laws import as_tuples, boxed
 
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.focus.tree import Totals
+from keepsum.sampling.l1.focus.tree import NestedTotals
 
 KEPT = None
 
@@ -16,7 +16,7 @@ KEPT = None
 def totals(epsilon, *nodes):
     """Nested totals: the parent, the number of cells and the weight of each, as text; ``KEPT`` for a kept one."""
     parents, cells, weights = zip(*nodes, strict=True)
-    return Totals(parents, cells, [KEPT if w is KEPT else Fraction(w) for w in weights], Fraction(epsilon))
+    return NestedTotals(parents, cells, [KEPT if w is KEPT else Fraction(w) for w in weights], Fraction(epsilon))
 
 
 # The deepest have three levels. Their laws are enumerated up to 5 cells.

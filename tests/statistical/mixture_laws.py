@@ -12,7 +12,7 @@ from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, short_moves, table_moves
 from keepsum.sampling.general.mixture import Mixture
-from keepsum.sampling.general.slabs import lattice_slab, table_slabs
+from keepsum.sampling.general.scales import lattice_slab, table_slabs
 from keepsum.sampling.general.weights import Renewal, thinned
 from support import margins
 

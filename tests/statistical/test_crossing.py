@@ -13,6 +13,7 @@ from keepsum.sampling.l1.splitting import weights
 from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_ROW, DRAW_SOLVED
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from support import mostly_audit
 
 COUNT = 100_000
 
@@ -26,8 +27,7 @@ def sums_of(name, sampler, count=COUNT, seed=1):
     return entry_sums(drawn(sampler, count, seed), TABLES[name][0])
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", TABLES)
+@mostly_audit("name", TABLES)
 def test_law(name):
     sizes, _, given, _ = TABLES[name]
     sampler = sampler_of(name)
@@ -37,14 +37,12 @@ def test_law(name):
     assert_drawn_from(entries, entries_law(name))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", ["2 x 3", "3 x 3", "3 x 3, rows kept"])
+@mostly_audit("name", ["2 x 3", "3 x 3", "3 x 3, rows kept"])
 def test_law_with_labels(name):
     assert_drawn_from(sums_of(name, sampler_of(name, labelling=Labelling(4, 2))), entries_law(name))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", ["both focused", "whole focused", "rows kept"])
+@mostly_audit("name", ["both focused", "whole focused", "rows kept"])
 def test_law_where_floats_decide_little(name):
     """Short words: the referee draws and accepts."""
     asked = []
@@ -93,8 +91,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "side"), WRONG)
+@mostly_audit(("name", "side"), WRONG)
 @pytest.mark.parametrize("times", [0, 2])
 def test_a_weight_that_is_forgotten_or_counted_twice_fails(name, side, times):
     entries = sums_of(name, sampler_of(name, other(TABLES[name][2], side, times)), seed=7)
@@ -112,8 +109,7 @@ CORNERS = [
 ]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "whole"), CORNERS)
+@mostly_audit(("name", "whole"), CORNERS)
 def test_a_wrong_law_of_the_grand_total_fails(name, whole):
     entries = sums_of(name, sampler_of(name, replace(TABLES[name][2], whole=whole)), seed=7)
     law = entries_law(name)

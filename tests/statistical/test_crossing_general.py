@@ -14,10 +14,9 @@ from splitting_laws import drawn, entry_sums
 
 import keepsum as ks
 from keepsum.planning.selection import splitting
-from keepsum.planning.selection.crossed_lattice import arranged_tables
-from keepsum.planning.selection.crossing import longer_matrix
-from keepsum.planning.selection.general import draw_by, settle
-from keepsum.planning.selection.outcomes import Outcome
+from keepsum.planning.selection.general import Outcome, draw_by, settle
+from keepsum.planning.selection.l1_focus import arranged_tables, longer_matrix
+from support import mostly_audit
 
 COUNT = 30_000
 WEAK = ks.Domain({"county": ["a", "b", "c"], "age": ["0", "18", "65"]})
@@ -36,8 +35,7 @@ def sums_of(name, choice, count=COUNT, seed=1):
     return entry_sums(drawn(choice.sampler, count, seed), TABLES[name][0])
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", TABLES)
+@mostly_audit("name", TABLES)
 def test_law(name):
     sizes, _, given, _ = TABLES[name]
     choice = choice_of(name)
@@ -56,8 +54,7 @@ def test_law_of_chains(name, method):
     assert_drawn_from(sums_of(name, choice, 10_000), entries_law(name))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("side", ["rows", "columns"])
+@mostly_audit("side", ["rows", "columns"])
 @pytest.mark.parametrize("times", [Fraction(1, 20), 2])
 def test_a_weight_that_is_forgotten_or_counted_twice_fails(side, times):
     given = TABLES["both focused"][2]

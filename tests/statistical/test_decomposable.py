@@ -9,22 +9,24 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from decomposable_laws import assert_no_total, least_p, p_value, sums_of_entries
-from decomposable_systems import SYSTEMS, at
+from decomposable_systems import SYSTEMS, System, at
 from laws import ALPHA, power
 from scipy import sparse
-from test_elimination_wrong import SHARP, STAR, WIDE
+from test_elimination_wrong import SHARP, STAR, WIDE, Case
 
 import keepsum as ks
 from keepsum.lattice.families import collapses_of
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.splitting.bundles import Table
+from keepsum.sampling.l1.splitting import laws
+from keepsum.sampling.l1.splitting.bundles import SplitTable
 from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_ROW, DRAW_SOLVED
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import Splitting
+from support import mostly_audit
 
 TESTS = 500  # at most so many share the error rate
 COUNT = 30_000
-SOME = Labelling(3, 2)
+SOME, TAGGED = Labelling(3, 2), Labelling(4, 2, 3)
 
 
 class Counting(Splitting):
@@ -55,7 +57,7 @@ def made(system, kind=Splitting, **options):
     _, sizes, totals = regions(system)
     collapses = collapses_of(totals)
     assert collapses is not None, "not recognised"
-    return kind(Fraction(system.epsilon), Table(sizes[:, None], collapses), **options)
+    return kind(Fraction(system.epsilon), SplitTable(sizes[:, None], collapses), **options)
 
 
 def drawn(system, sampler, count, seed=1):
@@ -83,8 +85,7 @@ def check(system, entries, tests=TESTS):
         assert p_value(entries @ np.array(forms).T, system.law.joint(*forms)) > least_p(tests)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", SYSTEMS)
+@mostly_audit("name", SYSTEMS)
 def test_the_sampler(name):
     system = SYSTEMS[name]
     check(system, drawn(system, made(system), COUNT))
@@ -98,8 +99,7 @@ def test_the_sampler_at_other_epsilons(name, epsilon):
     check(system, drawn(system, made(system), 100_000))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("labelling", [Labelling(4, 1), Labelling(3, 3)], ids=str)
+@mostly_audit("labelling", [Labelling(4, 1), Labelling(3, 3), TAGGED], ids=str)
 @pytest.mark.parametrize("name", ["one-way 4 x 3 x 2", "star, unequal", "chain of 3, regions", "nested with zeros"])
 def test_labels(name, labelling):
     system = SYSTEMS[name]
@@ -109,8 +109,12 @@ def test_labels(name, labelling):
 SHORT = ["one-way 3 x 2 x 2", "nested with zeros", "chain of 3", "star of 2 and an axis alone", "chain with zeros"]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("options", [{"word_bits": 8}, {"word_bits": 4}, {"word_bits": 8, "labelling": SOME}], ids=str)
+TAGGED_WORDS = {"word_bits": 8, "labelling": TAGGED}
+
+
+@mostly_audit(
+    "options", [{"word_bits": 8}, {"word_bits": 4}, {"word_bits": 8, "labelling": SOME}, TAGGED_WORDS], ids=str
+)
 @pytest.mark.parametrize("name", SHORT)
 def test_short_words(name, options):
     """Most is left to the referee."""
@@ -122,8 +126,7 @@ def test_short_words(name, options):
     check(system, entries)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("tail_bits", [5])
+@mostly_audit("tail_bits", [5])
 @pytest.mark.parametrize("name", [name for name in SHORT if name != "chain with zeros"])
 def test_short_tables(name, tail_bits):
     """Sums beyond the tables are left to the referee."""
@@ -185,13 +188,61 @@ def test_a_wrong_sampler_fails(name, wrong):
     assert power(values, law, SUMS) > 1 - 1e-6
 
 
+def handing_another_tag(sampler):
+    """The labels of the table below are those of the first tag, whatever tag its rows were drawn with."""
+    sampler._tables = sampler._tables._replace(tags=np.zeros_like(sampler._tables.tags))
+    return sampler
+
+
+def not_sharing(patch):
+    """Rows of one kind are drawn with the tag, and those of the other with the first one."""
+    group_of, kinds = laws.group_of, {}
+
+    def wrong(groups, number):
+        tagged = len(groups) == TAGS.tags  # and not TAGS.groups for each, as further nodes have
+        kind = kinds.setdefault(id(groups), len(kinds)) if tagged else 1
+        return group_of(groups, number if kind % 2 else 0)
+
+    patch.setattr(laws, "group_of", wrong)
+
+
+def mixing_tags(patch):
+    """Labels are sorted into groups whatever their tags, and take that of the first."""
+    right = laws._grouped
+    patch.setattr(laws, "_grouped", lambda *arguments: right(*arguments[:-1], ()))
+
+
+TAGS = Labelling(8, 2, 6)
+TWO_KINDS = np.where(np.indices((4, 3, 2))[:2].sum(axis=0) % 2, 2, 1).reshape(-1).tolist()  # cells of each entry
+TWO_KINDS = Case(System({"A": 4, "B": 3, "C": 2}, "A B C", "2", sizes=TWO_KINDS), SHARP.sums)
+
+
+@pytest.mark.parametrize("case", [SHARP, WIDE, TWO_KINDS], ids=["sharp", "wide", "two kinds"])
+def test_tags_pass(case):
+    sampler = made(case.system, labelling=TAGS)
+    assert max(len(set(own)) for own in [[base.tag for base in form.bases] for form in sampler._laws.forms]) > 1
+    assert p_value(*drawn_sums(case, sampler)) > least_p(TESTS)
+
+
+@pytest.mark.parametrize("wrong", [handing_another_tag, not_sharing, mixing_tags])
+def test_wrong_tags_fail(monkeypatch, wrong):
+    case = TWO_KINDS if wrong is not_sharing else SHARP
+    if wrong is handing_another_tag:
+        sampler = wrong(made(case.system, labelling=TAGS))
+    else:
+        wrong(monkeypatch)
+        sampler = made(case.system, labelling=TAGS)
+    values, law = drawn_sums(case, sampler, seed=7)
+    assert p_value(values, law) < ALPHA
+    assert power(values, law, SUMS) > 1 - 1e-6
+
+
 def planned(system):
     """A plan for the matrix of the system's totals over its cells."""
     return ks.plan(keep=system.matrix, mechanism=ks.Laplace.per_unit(epsilon=Fraction(system.epsilon)))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", SYSTEMS)
+@mostly_audit("name", SYSTEMS)
 def test_a_plan(name):
     """Any matrix of the totals, whatever sampler it leads to, is exact and has these probabilities."""
     system = SYSTEMS[name]

@@ -13,6 +13,7 @@ from splitting_laws import drawn, entries_law
 
 from keepsum.sampling.l1.rejection import SolvedRegions
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from support import mostly_audit
 
 # What is enumerated, and how far free cells go.
 TINY = {
@@ -121,8 +122,7 @@ EASY = [
 ]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", EASY)
+@mostly_audit("name", EASY)
 def test_an_older_sampler_has_these_probabilities(name):
     system = SYSTEMS[name]
     count = 20_000

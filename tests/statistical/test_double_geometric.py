@@ -6,14 +6,15 @@ import pytest
 from laws import ALPHA, assert_drawn_from, assert_not_drawn_from
 from scipy import stats
 
-from keepsum.sampling.core import alias
-from keepsum.sampling.core.alias import AliasTable
+from keepsum.sampling.core import tabulated
 from keepsum.sampling.core.driving import Referee, run
 from keepsum.sampling.core.kernel_arguments import OUTCOME_BITS, Cells
 from keepsum.sampling.core.rng import rng
+from keepsum.sampling.core.tabulated import AliasTable
 from keepsum.sampling.l1.double_geometric import DoubleGeometric, double_geometric
 from keepsum.sampling.l1.forced_sums import FreeCells, fill_cells, no_acceptance
 from keepsum.sampling.l1.kernel_arguments import OR_MORE
+from support import mostly_audit
 
 
 def draw(law, count, seed=1, buffer_words=8192):
@@ -32,8 +33,7 @@ def law_of(epsilon, step=1):
     return [(int(k),) for k in ks], (1 - a**step) / (1 + a) * a ** nearest.astype(float)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("word_bits", [64, 8])
+@mostly_audit("word_bits", [64, 8])
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "1/100", "1/2", "3", "1/3", "1/20", "1/400"])
 def test_double_geometric(epsilon, word_bits):
     """One table of either size and two, full words, and words so short that a quarter of the draws tie."""
@@ -157,7 +157,7 @@ def test_columns_hold_thresholds_and_outcomes(epsilon):
 def test_outcomes_that_no_ball_tells_from_1_are_asked_again(monkeypatch):
     """Balls that are too wide at first: with more digits the same table as ever."""
     table = DoubleGeometric(Fraction(1, 4)).table.high
-    monkeypatch.setattr(alias, "START_BITS", 2)
+    monkeypatch.setattr(tabulated, "START_BITS", 2)
     assert np.array_equal(DoubleGeometric(Fraction(1, 4)).table.high, table)
 
 

@@ -8,8 +8,9 @@ import pytest
 from focus_laws import KEPT, TREES, drawn, enumerated, log_weights, totals, whole_weight
 from laws import assert_drawn_from, assert_not_drawn_from, boxed, power
 
-from keepsum.sampling.l1.focus import fixed_point
+from keepsum.sampling.l1.focus import laws
 from keepsum.sampling.l1.focus.sampler import NestedFocus
+from support import mostly_audit
 
 COUNT = 200_000
 REACH = {1: 60, 2: 20, 3: 10, 4: 5, 5: 3}
@@ -20,8 +21,7 @@ def law_of(name):
     return enumerated(tree, REACH[sum(tree.cells)])
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", TREES)
+@mostly_audit("name", TREES)
 def test_law(name):
     noise = drawn(NestedFocus(TREES[name]), COUNT)
     assert log_weights(TREES[name], noise)[1].all()
@@ -59,8 +59,7 @@ WEIGHTS = [
 ]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "node"), WEIGHTS)
+@mostly_audit(("name", "node"), WEIGHTS)
 @pytest.mark.parametrize("times", [0, 2])
 def test_a_weight_that_is_forgotten_or_counted_twice_fails(name, node, times):
     noise, law = drawn(NestedFocus(changed(name, node, lambda weight: times * weight)), COUNT, seed=7), law_of(name)
@@ -76,7 +75,7 @@ def a_kept_total_that_is_only_heavy(patch, name):
 
 def sums_without_their_multiplicity(patch, name):
     """A sum of two parts weighed as if it were the first of them."""
-    patch.setattr(fixed_point, "convolved", lambda left, right, bits: left)
+    patch.setattr(laws, "convolved", lambda left, right, bits: left)
     return NestedFocus(TREES[name])
 
 
@@ -106,8 +105,7 @@ def parts_without_acceptance(patch, name):
 WAYS = (sums_without_their_multiplicity, peaks_that_are_too_low, blocks_that_are_too_short, parts_without_acceptance)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@mostly_audit("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("name", ["unequal children", "focused", "three levels"])
 def test_a_wrong_sampler_fails(monkeypatch, way, name):
     noise, law = drawn(way(monkeypatch, name), COUNT, seed=7), law_of(name)

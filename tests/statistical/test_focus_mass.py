@@ -6,13 +6,12 @@ from dataclasses import replace
 import pytest
 from focus_laws import TREES, whole_weight
 
-from keepsum.sampling.l1.focus.laws import float_laws
-from keepsum.sampling.l1.focus.mass import log_mass
-from keepsum.sampling.l1.focus.tree import Kinds
+from keepsum.sampling.l1.focus.laws import float_laws, log_mass
+from keepsum.sampling.l1.focus.tree import SumKinds
 
 
 def mass(tree):
-    kinds = Kinds(tree)
+    kinds = SumKinds(tree)
     return log_mass(kinds, float_laws(kinds))
 
 

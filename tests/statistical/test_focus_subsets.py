@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from laws import as_tuples, assert_drawn_from, assert_not_drawn_from, boxed
 
 import keepsum as ks
+from support import mostly_audit
 
 COUNT = 100_000
 PAIRS = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"]})
@@ -59,8 +59,7 @@ def drawn(kind, domain, keep, keys, factor=1):
     return plan.sample(COUNT, ks.rng(seed=4))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("kind", "name"), DRAWN)
+@mostly_audit(("kind", "name"), DRAWN)
 def test_subsets_are_drawn_from_their_law(kind, name):
     case = (CASES | CROSSING)[name]
     law = law_of(kind, *case)

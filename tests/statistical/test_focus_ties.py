@@ -8,8 +8,8 @@ from focus_laws import TREES, drawn, enumerated, totals
 from laws import assert_drawn_from, assert_not_drawn_from, power
 
 from keepsum.sampling.core.rng import Rng, rng
-from keepsum.sampling.l1.focus.referee import FocusReferee
-from keepsum.sampling.l1.focus.sampler import NestedFocus
+from keepsum.sampling.l1.focus.sampler import FocusReferee, NestedFocus
+from support import mostly_audit
 
 SHORT = [{"word_bits": 3}, {"tail_bits": 3}, {"word_bits": 4, "tail_bits": 2, "halving_bits": 1}]
 NAMES = ["one cell", "kept", "free root", "unequal children", "kept in the middle"]
@@ -30,8 +30,7 @@ def asked(monkeypatch):
     return counts
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("options", [*(pytest.param(one, marks=pytest.mark.audit) for one in SHORT[:2]), SHORT[2]])
+@mostly_audit("options", [*(pytest.param(one, marks=pytest.mark.audit) for one in SHORT[:2]), SHORT[2]])
 @pytest.mark.parametrize("name", NAMES[::-1])
 def test_ties_are_settled_by_the_law(asked, name, options):
     count = 10_000
@@ -84,8 +83,7 @@ def test_threads_change_nothing(tree):
         assert np.array_equal(drawn(sampler, count, threads=threads), expected)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("options", [{}, *SHORT], ids=str)
+@mostly_audit("options", [{}, *SHORT], ids=str)
 @pytest.mark.parametrize("name", ["three levels", "kept in the middle"])
 def test_the_end_of_a_buffer_changes_nothing(monkeypatch, name, options):
     sampler = NestedFocus(TREES[name], **options)

@@ -5,6 +5,7 @@ import pytest
 from laws import as_tuples, assert_drawn_from, assert_not_drawn_from, boxed
 
 import keepsum as ks
+from support import mostly_audit
 
 COUNT = 100_000
 PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c", "d"]}}, within={"county": "state"})
@@ -47,8 +48,7 @@ def drawn(name, epsilon=1, **changed):
     return plan.sample(COUNT, ks.rng(seed=20))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", PLANS)
+@mostly_audit("name", PLANS)
 def test_plans_draw_from_their_law(name):
     assert_drawn_from(drawn(name), law_of(name))
 

@@ -14,10 +14,9 @@ from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.gaussian.blocks import BlockGaussian
 from keepsum.sampling.gaussian.common_scale import CommonScale
 from keepsum.sampling.gaussian.factors import dominated, make_factor
-from keepsum.sampling.gaussian.integers import WIDTHS
-from keepsum.sampling.gaussian.parts import Variances
-from keepsum.sampling.gaussian.sums import FreeGaussian, LatticeGaussian, SumsGaussian
-from keepsum.sampling.gaussian.tables import TableGaussian, table_steps
+from keepsum.sampling.gaussian.parts import WIDTHS, Variances
+from keepsum.sampling.gaussian.sums import FreeGaussian, LatticeGaussian, SumsGaussian, TableGaussian, table_steps
+from support import mostly_audit
 
 TWO_BY_TWO = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]]
 THREE_BY_THREE = [[1, 1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1, 1, 1],
@@ -106,16 +105,14 @@ LAPLACE = [
 ]  # fmt: skip
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "sigma", "box", "reach"), GAUSSIAN)
+@mostly_audit(("name", "sigma", "box", "reach"), GAUSSIAN)
 def test_gaussian_noise_has_its_law(name, sigma, box, reach):
     draws = gaussian(LATTICES[name], sigma, 100_000)
     assert not (draws @ np.asarray(LATTICES[name]).T).any()
     assert_drawn_from(draws, gaussian_law(LATTICES[name], sigma, box, reach))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "epsilon", "box", "reach"), LAPLACE)
+@mostly_audit(("name", "epsilon", "box", "reach"), LAPLACE)
 def test_l2_laplace_noise_has_its_law(name, epsilon, box, reach):
     draws = laplace(LATTICES[name], epsilon, 100_000)
     assert not (draws @ np.asarray(LATTICES[name]).T).any()

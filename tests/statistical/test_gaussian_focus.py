@@ -9,11 +9,12 @@ import pytest
 from laws import as_tuples, assert_drawn_from, assert_not_drawn_from, boxed
 
 import keepsum as ks
-from keepsum.planning.selection import gaussian_focus
+from keepsum.planning.selection import gaussian
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.gaussian.blocks import BlockGaussian
 from keepsum.sampling.gaussian.parts import Variances
 from keepsum.sampling.gaussian.sums import LatticeGaussian
+from support import mostly_audit
 
 COUNT = 100_000
 PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c", "d"]}}, within={"county": "state"})
@@ -74,8 +75,7 @@ def drawn(name, factor=1):
 SMALL = [name for name, (domain, *_) in PLANS.items() if domain.size < 8]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", SMALL)
+@mostly_audit("name", SMALL)
 def test_plans_draw_from_their_law(name):
     law = law_of(name)
     assert_drawn_from(drawn(name), law)
@@ -83,8 +83,7 @@ def test_plans_draw_from_their_law(name):
     assert_not_drawn_from(drawn(name, factor=0), law)  # and one forgotten
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", sorted(set(PLANS) - set(SMALL)))
+@mostly_audit("name", sorted(set(PLANS) - set(SMALL)))
 def test_regions_and_overlapping_totals_draw_from_their_law(name):
     """Eight cells: the noise of seven linear functions would be too many bins, so that two totals are looked at."""
     domain, keep, focus, *_ = PLANS[name]
@@ -111,7 +110,7 @@ def sums_law(domain, keep, focus, seen, box=5):
 
 
 def kernel_of(domain, keep):
-    from keepsum.lattice.kernel import kernel
+    from keepsum.lattice.elimination import kernel
     from keepsum.lattice.matrix import matrix_rows
 
     matrix = ks.Invariants.margins(domain, keep).coefficients
@@ -143,7 +142,7 @@ def test_ties_are_settled_rightly(name, monkeypatch):
         made.append(BlockGaussian(*arguments, **named, word_bits=8))
         return made[-1]
 
-    monkeypatch.setattr(gaussian_focus, "BlockGaussian", coarse)
+    monkeypatch.setattr(gaussian, "BlockGaussian", coarse)
     domain, keep, focus, *_ = PLANS[name]
     plan = ks.plan(domain, keep=keep, mechanism=ks.Gaussian.per_unit(rho=RHO, focus=focus))
     assert plan.samplers

@@ -15,7 +15,7 @@ from scipy import stats
 
 from keepsum.lattice.grids import table_matrix
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.layers import bridge, nodes
+from keepsum.sampling.l1.layers import laws, nodes
 from keepsum.sampling.l1.layers.sampler import LayerSplitting
 from keepsum.sampling.l1.layers.weights import VectorWeights
 from keepsum.sampling.l1.rejection import SolvedRegions
@@ -203,7 +203,7 @@ def numbers_not_in_the_weights(patch):
 
 def a_bridge_that_is_not_conditioned(patch):
     """The row that is solved for is always accepted."""
-    patch.setattr(bridge, "accept_solved", lambda split, law, digits, parts, referee: np.ones(len(parts), dtype=bool))
+    patch.setattr(laws, "accept_solved", lambda split, law, digits, parts, referee: np.ones(len(parts), dtype=bool))
 
 
 def numbers_squared_in_the_weights(patch):

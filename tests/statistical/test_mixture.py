@@ -13,15 +13,14 @@ import keepsum as ks
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.kernel_arguments import FLOOR
 from sampling.proposals import propose, unit
-from support import margins
+from support import margins, mostly_audit
 
 SHORT = {("chain", name, "1") for name, _ in LAWS if name != "3 x 3"} | {
     ("thinned", name, "1") for name in ("overlap",)
 }
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     ("way", "name", "epsilon"),
     [
         pytest.param(way, *case, marks=[pytest.mark.audit] if (way, *case) not in SHORT and way != "rejection" else [])
@@ -39,16 +38,14 @@ def test_laws(way, name, epsilon):
     assert_drawn_from(drawn(sampler, keep, 50_000), law())
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "epsilon"), LAWS)
+@mostly_audit(("name", "epsilon"), LAWS)
 def test_bare_proposals_are_told_apart(name, epsilon):
     """A kernel that stays put never leaves its first proposal, which has not the law wanted."""
     keep, law = LAWS[name, epsilon]
     assert_not_drawn_from(drawn(chain(keep, epsilon, 0.2, steps=0), keep, 200_000), law())
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "epsilon"), [("3 x 3", "0.5"), ("steep", "1"), ("overlap", "1")])
+@mostly_audit(("name", "epsilon"), [("3 x 3", "0.5"), ("steep", "1"), ("overlap", "1")])
 def test_thinned_proposals_are_near_the_law_and_not_at_it(name, epsilon):
     """Draws that pass the cap and take no step: told apart where the cap is low; within 0.005, not by fewer draws."""
     keep, law = LAWS[name, epsilon]
@@ -224,8 +221,7 @@ def test_agreement_with_the_exact_samplers(name, epsilon):
     assert min(contingency(a, b, 40) for a, b in zip(statistics(truth), statistics(bare), strict=True)) < ALPHA / 7
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("keep", [margins(5, 5), margins(3, 3, 3), CIRCLES, STEEP, OVERLAP], ids=str)
+@mostly_audit("keep", [margins(5, 5), margins(3, 3, 3), CIRCLES, STEEP, OVERLAP], ids=str)
 @pytest.mark.parametrize("epsilon", [0.05, 0.25, 1.0, 4.0])
 def test_no_weight_exceeds_the_proved_bound(keep, epsilon):
     for tau in (FLOOR, 0.1, 0.5, 2.0):

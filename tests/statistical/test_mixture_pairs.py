@@ -11,12 +11,12 @@ from scipy import stats
 
 from keepsum.convergence.bounds import clopper_pearson
 from keepsum.convergence.observe import TARGET_TV
-from keepsum.planning.selection.general import Problem, mixture_chain
+from keepsum.planning.selection.general import BlockProblem, mixture_chain
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain
 from keepsum.sampling.general.heat_bath import HeatBath, gaussian_logs, table_moves
 from keepsum.sampling.general.mixture import OneWidth
-from keepsum.sampling.general.slabs import table_slabs
+from keepsum.sampling.general.scales import table_slabs
 from keepsum.sampling.general.weights import GeometricTail, Renewal
 from sampling.proposals import propose, unit
 from support import margins
@@ -120,7 +120,7 @@ def test_the_tail_is_geometric_with_a_threshold_and_not_without():
 def test_what_a_pilot_extrapolates_to_holds_for_many_more_weights(keep, epsilon, many):
     """Also with the tail that many more weights have; a thousand, with no tail, would not do."""
     system, sizes, _ = block_of(keep)
-    problem = Problem(system, sizes, 1, Fraction(epsilon))
+    problem = BlockProblem(system, sizes, 1, Fraction(epsilon))
     found, tuned = mixture_chain(problem, problem.mixture)
     assert len(tuned.log_weights) <= 50_000
     _, log_weights = found.proposals.propose(many, rng(seed=15).stream())

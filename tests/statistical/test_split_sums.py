@@ -10,8 +10,8 @@ from laws import assert_drawn_from, assert_not_drawn_from, lattice_law, power, s
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.gaussian.sums import LatticeGaussian, SumsGaussian
 from keepsum.sampling.l1.focus.sampler import NestedFocus
-from keepsum.sampling.l1.forced_sums import ForcedSums
-from keepsum.sampling.l1.split_sums import PEAK_ROOM, SumSplit, split_sums
+from keepsum.sampling.l1.forced_sums import PEAK_ROOM, ForcedSums, SumSplit, split_sums
+from support import mostly_audit
 
 COUNT = 8_000
 EPSILON = Fraction(7, 10)
@@ -53,7 +53,7 @@ def test_other_parts_or_sums_are_seen(wrong, right):
 
 def test_an_envelope_that_does_not_cover_is_seen(monkeypatch):
     """With a quarter of its height the middle is accepted too rarely."""
-    monkeypatch.setattr("keepsum.sampling.l1.split_sums.PEAK_ROOM", PEAK_ROOM / 4)
+    monkeypatch.setattr("keepsum.sampling.l1.forced_sums.PEAK_ROOM", PEAK_ROOM / 4)
     assert_not_drawn_from(splits(2, 3, 1), split_law(2, 3, 1, EPSILON))
 
 
@@ -80,8 +80,7 @@ def filled(epsilon, sizes, sums, seed):
 REACH = {1: 60, 2: 20, 3: 10, 4: 5, 5: 3}
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", TREES)
+@mostly_audit("name", TREES)
 def test_sums_of_regions_in_nested_totals(name):
     """Drawn as sums and filled, the cells have the law of nested totals."""
     tree = TREES[name]

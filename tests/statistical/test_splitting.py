@@ -10,6 +10,7 @@ from splitting_laws import cells_law, drawn, entries_law, entry_sums, margins_of
 from keepsum.sampling.l1.splitting import packing
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from support import mostly_audit
 
 CYCLE = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
 NO_DIAGONAL = (1 - np.eye(4, dtype=int)).tolist()
@@ -46,8 +47,7 @@ def check_entries(sizes, epsilon, reach, count, **options):
     assert_drawn_from(entry_sums(noise, sizes), entries_law(sizes, float(Fraction(epsilon)), reach))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("epsilon", ["0.5", "1"])
+@mostly_audit("epsilon", ["0.5", "1"])
 @pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4), (5, 3), (4, 4)])
 def test_single_cells(shape, epsilon):
     check_entries(np.ones(shape, dtype=int), epsilon, reach=2 if shape == (3, 3) else 1, count=50_000)
@@ -59,16 +59,14 @@ def test_single_cells_at_epsilon_3(shape):
     check_entries(np.ones(shape, dtype=int), "3", reach=1, count=300_000)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("shape", "epsilon"), [((3, 3), "0.5"), ((4, 3), "1"), ((3, 4), "0.5"), ((4, 4), "1")])
+@mostly_audit(("shape", "epsilon"), [((3, 3), "0.5"), ((4, 3), "1"), ((3, 4), "0.5"), ((4, 4), "1")])
 @pytest.mark.parametrize("labelling", [Labelling(4, 1), Labelling(3, 3), Labelling(5, 2)], ids=str)
 def test_labels(shape, epsilon, labelling):
     """Whatever the numbers of blocks and groups, the law is the same."""
     check_entries(np.ones(shape, dtype=int), epsilon, 2 if shape == (3, 3) else 1, 50_000, labelling=labelling)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", ["all different", "by column", "3 x 4 by row", "4 x 3 in two kinds"])
+@mostly_audit("name", ["all different", "by column", "3 x 4 by row", "4 x 3 in two kinds"])
 def test_labels_of_regions(name):
     sizes, reach = REGIONS[name]
     check_entries(sizes, "1/2", reach, 40_000, labelling=Labelling(4, 2))
@@ -98,8 +96,7 @@ def test_single_cells_with_many_draws(shape, epsilon):
         check_entries(np.ones(shape, dtype=int), epsilon, reach=3 if shape == (3, 3) else 1, count=1_000_000)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     ("shape", "epsilon"), [((3, 3), "0.1"), ((4, 3), "0.1"), ((5, 3), "0.1"), ((12, 3), "0.5"), ((4, 4), "0.25")]
 )
 def test_entries_one_at_a_time(shape, epsilon):
@@ -114,8 +111,7 @@ def test_entries_one_at_a_time(shape, epsilon):
     assert_drawn_from(noise[:, -1:], law)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", REGIONS)
+@mostly_audit("name", REGIONS)
 def test_regions(name):
     sizes, reach = REGIONS[name]
     check_entries(sizes, "1/2", reach, count=40_000)
@@ -129,8 +125,7 @@ def test_regions_at_other_epsilons(name, epsilon):
     check_entries(sizes, epsilon, reach, count=500_000 if epsilon == "3" else 200_000)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", ZEROS)
+@mostly_audit("name", ZEROS)
 def test_structural_zeros(name):
     sizes, reach = ZEROS[name]
     check_entries(sizes, "1/2", reach, count=40_000)
@@ -145,8 +140,7 @@ def test_cells_of_regions(sizes):
     assert_drawn_from(noise, cells_law(sizes, 1.0, longest=10))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("stored", [100, 500])
+@mostly_audit("stored", [100, 500])
 @pytest.mark.parametrize("labelling", [Labelling(), Labelling(4, 2)], ids=str)
 @pytest.mark.parametrize("sizes", [np.ones((3, 3), dtype=int), np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]])])
 def test_tables_of_every_so_many_chances(monkeypatch, stored, labelling, sizes):

@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from laws import assert_drawn_from, assert_not_drawn_from, power
-from splitting_laws import drawn, entries_law, entry_sums
+from splitting_laws import drawn, entries_law, entry_sums, row_sums, rows_law
 
 from keepsum.sampling.core.rng import Rng
-from keepsum.sampling.l1.splitting.added import two_way
 from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_SUM
 from keepsum.sampling.l1.splitting.laws import Labelling, Solving
 from keepsum.sampling.l1.splitting.sampler import Splitting
+from keepsum.sampling.l1.splitting.slices import two_way
 
 COUNT = 40_000
 CASES = {  # sizes, epsilon, and how far entries are enumerated
@@ -99,3 +99,46 @@ def test_a_wrong_part_is_rejected(way):
     noise = entry_sums(drawn(WRONG[way](made("5 x 3", SOLVING[0])), COUNT), CASES["5 x 3"][0])
     assert_not_drawn_from(noise, law_of("5 x 3"))
     assert power(noise, law_of("5 x 3"), COUNT) > 1 - 1e-6
+
+
+MANY = np.ones((400, 2), dtype=int)
+FOUR = Solving(rows=2, every=100)  # four rows of these are solved for, which add up to a narrower sum than all do
+
+
+def drawn_four(count):
+    """Draws of the sum of the four rows; and its law."""
+    rows = range(0, len(MANY), FOUR.every)
+    sampler = Counting(Fraction(1), two_way(MANY), solving=FOUR)
+    return row_sums(drawn(sampler, count), MANY, rows), rows_law(MANY, 1.0, rows, 6)
+
+
+def drawn_with(frequencies, count):
+    """Such draws as if so many of the sampler's frequencies were all: ``accept_others`` in NumPy.
+
+    With a part of them the kernel would not end: it accepts sums that four rows hardly ever have.
+    """
+    tables = Counting(Fraction(1), two_way(MANY), solving=FOUR)._tables
+    angles = 2 * np.pi / tables.points[0] * np.arange(frequencies)
+    transform = tables.splits.transform[:frequencies]  # both entries of each row add up to 0
+    n = np.arange(-40, 41)
+    chances = np.cos(angles * n[:, None]) @ (tables.measure[:frequencies] * transform**4)
+    angles = 2 * np.pi * np.arange(4096) / 4096
+    other = (1 - np.exp(-2)) ** 2 / (1 - 2 * np.exp(-2) * np.cos(angles) + np.exp(-4))  # the transform of another row
+    others = np.fft.ifft(other ** (len(MANY) - 4)).real[n]
+    law = np.maximum(chances, 0) * np.maximum(others, 0)
+    return np.random.default_rng(1).choice(n, count, p=law / law.sum())[:, None]
+
+
+def test_a_small_part_of_many_rows():
+    values, law = drawn_four(20_000)
+    assert_drawn_from(values, law)
+    assert_drawn_from(drawn_with(55, 20_000), law)
+
+
+def test_the_frequencies_of_all_rows_are_too_few_for_a_part():
+    """They are as many as the sum over all rows needs: so did a prototype of this bridge."""
+    tables = Counting(Fraction(1), two_way(MANY), solving=FOUR)._tables
+    assert (tables.few.tolist(), tables.frequencies.tolist()) == ([10], [55])
+    values = drawn_with(10, 20_000)
+    assert_not_drawn_from(values, rows_law(MANY, 1.0, range(0, len(MANY), FOUR.every), 6))
+    assert power(values, rows_law(MANY, 1.0, range(0, len(MANY), FOUR.every), 6), len(values)) > 1 - 1e-6

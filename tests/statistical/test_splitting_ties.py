@@ -12,6 +12,7 @@ from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_BUNDLE, ACCEPT
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from support import mostly_audit
 
 ONES = np.ones((3, 3), dtype=int)
 REGIONS = [[1, 2, 0], [3, 1, 1], [1, 1, 2]]
@@ -69,8 +70,7 @@ def test_short_words(name, word_bits):
     assert {DRAW_SOLVED, ACCEPT_ROW, ACCEPT_BUNDLE} <= set(sampler.asked)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     ("name", "count", "options"),
     [
         ("3 x 3", 6_000, {"word_bits": 8}),

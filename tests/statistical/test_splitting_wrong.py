@@ -15,6 +15,7 @@ from splitting_laws import drawn, entries_law, entry_sums
 from keepsum.sampling.l1.splitting import laws, splits
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from support import mostly_audit
 
 CASES = {  # sizes, epsilon, how far entries are enumerated
     "3 x 3": (np.ones((3, 3), dtype=int), "1/2", 2),
@@ -145,8 +146,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("made", [plain, labelled, unlike])
+@mostly_audit("made", [plain, labelled, unlike])
 @pytest.mark.parametrize("case", CASES)
 def test_the_sampler_passes(case, made):
     sizes, epsilon, reach = CASES[case]
@@ -154,8 +154,7 @@ def test_the_sampler_passes(case, made):
     assert_drawn_from(noise, entries_law(sizes, float(Fraction(epsilon)), reach))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("way", "case"), WRONG, ids=lambda x: getattr(x, "__name__", x))
+@mostly_audit(("way", "case"), WRONG, ids=lambda x: getattr(x, "__name__", x))
 def test_a_wrong_sampler_fails(monkeypatch, way, case):
     sizes, epsilon, reach = CASES[case]
     law = entries_law(sizes, float(Fraction(epsilon)), reach)

@@ -14,6 +14,7 @@ from keepsum.sampling.l1 import sum_laws
 from keepsum.sampling.l1.kernel_arguments import SumTables
 from keepsum.sampling.l1.sum_laws import SumLaw, _by_series, _Transform, chernoff, powers_below, sum_tables
 from sampling.probes import Probe
+from support import mostly_audit
 
 try_chances = Probe(("probe_sums", "double_geometric.c"), "try_chances", SumTables, int, int, OutFloats)
 
@@ -52,8 +53,7 @@ def test_both_formulas_against_convolution(size, epsilon):
                 assert abs(found - arb(str(exact))) < 1e-35
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("size", [2, 9, 33, 100])
+@mostly_audit("size", [2, 9, 33, 100])
 @pytest.mark.parametrize("epsilon", ["1/30", "1/4", "1", "4"])
 def test_the_formulas_agree(size, epsilon):
     """Two derivations to 30 digits, sums near and far."""
@@ -83,8 +83,7 @@ def enclosed(law, bounds, totals):
 LAWS = [(1, "1/4"), (1, "1/300"), (2, "1/300"), (4, "1/1000"), (8, "1"), (9, "1/4"), (32, "1/100"), (64, "1/20")]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("size", "epsilon"), [*LAWS, (2**12, "1/4"), (2**16, "1"), (2**19, "1/2"), (1000, "20")])
+@mostly_audit(("size", "epsilon"), [*LAWS, (2**12, "1/4"), (2**16, "1"), (2**19, "1/2"), (1000, "20")])
 def test_tables_enclose_the_law(size, epsilon):
     """Sums at, beside and between the points of a table, on both sides, and behind its end."""
     law = SumLaw(size, Fraction(epsilon))

@@ -5,14 +5,15 @@ import pytest
 from laws import ALPHA, assert_drawn_from, assert_not_drawn_from, power, sum_law
 from scipy import stats
 
-from keepsum.accuracy.law import free_variance, sum_variance, sum_weights
+from keepsum.accuracy.cell_noise import free_variance, sum_variance, sum_weights
 from keepsum.sampling.core import driving
-from keepsum.sampling.core.alias import AliasTable
 from keepsum.sampling.core.kernel_arguments import new_state
 from keepsum.sampling.core.rng import Rng, rng
+from keepsum.sampling.core.tabulated import AliasTable
 from keepsum.sampling.l1 import forced_sums
 from keepsum.sampling.l1.forced_sums import ForcedSums
 from keepsum.sampling.l1.sum_laws import SumLaw, powers_below, sum_tables
+from support import mostly_audit
 
 
 def sampler(epsilon, n, total=0, word_bits=64):
@@ -25,8 +26,7 @@ def draws(made, count, seed=1):
     return out
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
+@mostly_audit("epsilon", ["0.1", "0.5", "1", "3"])
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_forced_sums(n, epsilon):
     found = draws(sampler(epsilon, n), 200_000)
@@ -142,8 +142,7 @@ def _counter():
     return lambda self: next(numbers)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("n", [2, 10, 1_000, 1_000_000])
+@mostly_audit("n", [2, 10, 1_000, 1_000_000])
 def test_variance_of_a_cell(n):
     """Against the closed form, at an error rate of 1e-6: Student's t over independent draws.
 
@@ -258,8 +257,7 @@ def test_large_regions_that_accept_all_parts_fail(monkeypatch):
     assert_not_drawn_from(draws(sampler("1", 4), 2_000), sum_law(4, 1.0))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("epsilon", ["1/2", "1/500"])
+@mostly_audit("epsilon", ["1/2", "1/500"])
 @pytest.mark.parametrize(("n", "word_bits"), [(5, 64), (5, 8), (300, 64), (300, 8)])
 def test_the_end_of_a_buffer_changes_nothing(monkeypatch, n, word_bits, epsilon):
     made = sampler(epsilon, n, word_bits=word_bits)

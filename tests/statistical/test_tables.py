@@ -12,6 +12,7 @@ from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.l1 import rejection
 from keepsum.sampling.l1.rejection import SolvedRegions, split
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from support import mostly_audit
 
 MARGINS_3 = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))]).astype(int)
 CIRCLES = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])
@@ -29,8 +30,7 @@ def table_sampler(way, epsilon, word_bits=64):
     return SolvedRegions(Fraction(epsilon), sparse.csr_array(MARGINS_3), [1] * 9, word_bits=word_bits)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("way", ["split", "solved"])
+@mostly_audit("way", ["split", "solved"])
 @pytest.mark.parametrize("epsilon", ["0.5", "0.1", "1", "3"])
 def test_3_x_3(epsilon, way):
     # At epsilon 3 all but one draw in ten thousand are zero, so more are needed.
@@ -39,8 +39,7 @@ def test_3_x_3(epsilon, way):
     assert_drawn_from(found, table_law(3, 3, float(epsilon), reach=2 if float(epsilon) < 1 else 3))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
+@mostly_audit("epsilon", ["0.1", "0.5", "1", "3"])
 def test_2_x_2(epsilon):
     domain = ks.Domain({"a": [1, 2], "b": [1, 2]})
     plan = ks.plan(domain, keep=[["a"], ["b"]], mechanism=ks.Laplace.per_unit(epsilon=epsilon))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import keepsum as ks
-from keepsum.tables.labels import as_declared, in_natural_order, match_column_types, natural_order
+from keepsum.tables.axes import as_declared, in_natural_order, match_column_types, natural_order
 
 ORDERS = {
     "ages": ["0-4", "5-9", "10-14", "85+", "Under 5"],

@@ -1,6 +1,6 @@
-"""What releases cost together: composition of their guarantees. The ledger of a budget is ``keepsum.ledger``.
+"""What releases cost together: composition of their guarantees, as mathematics, without any file.
 
-``cost`` is one release, ``composition`` adds them up to a ``total``, ``conversion`` turns zCDP into (epsilon, delta),
-``parts`` checks what parallel composition requires, ``joint`` measures one person against the kept totals of all
-releases, and ``events`` hands costs to ``dp_accounting``. The proofs are in ``docs/accounting.md``.
+``Cost`` is one release and ``Total`` several (``total``), ``compose`` adds them up, ``joint_distances`` measures one
+person against the kept totals of all releases, ``series_epsilon`` is for Gaussian releases that were fixed in
+advance, and ``events`` hands costs to ``dp_accounting``. The proofs are in ``docs/accounting.md``.
 """

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from keepsum._arguments import check_choice, check_flag
+from keepsum._saying import arg
 from keepsum._text import type_of
-from keepsum.accounting.cost import EXACTNESS, Cost
-from keepsum.accounting.total import Approximate, Total
+from keepsum.accounting.total import EXACTNESS, Approximate, Cost, Total
 from keepsum.errors import InputError
 from keepsum.privacy.calibration import rounded_up
 from keepsum.privacy.distance import Norm
@@ -46,7 +46,7 @@ def compose(costs: Iterable[Cost | Total], same_table: bool = True) -> Total:
     ('l1', Fraction(1, 2), Fraction(1, 8), Fraction(1, 4))
     """
     totals = _totals(costs)
-    check_flag(same_table, "Argument same_table=")
+    check_flag(same_table, f"{arg.same_table}")
     several = sum(total.releases for total in totals) > 1
     norm: Norm = "l2" if _all_l2(totals) and (same_table or not several) else "l1"
     approximate = Approximate(
@@ -65,7 +65,7 @@ def compose_parallel(costs: Iterable[Cost | Total], norm: Norm | None = None) ->
 
     A difference z consists of one z_i for each part. Per unit of l1 distance: the largest epsilon, the largest delta.
     Per unit of l2 distance: the root of the summed squares of epsilon, the sum of deltas. The largest rho in both.
-    Sampling errors add up. ``check_parts`` checks that the totals lie inside the parts.
+    Sampling errors add up. That every kept total lies inside one part is for the caller to see to.
 
     Parameters
     ----------
@@ -128,7 +128,6 @@ def _total(
 
 
 def _added_deltas(totals: Sequence[Total]) -> tuple[tuple[Fraction, Fraction], ...]:
-    """All deltas; those that grow alike are summed."""
     alike: dict[Fraction, list[Fraction]] = {}
     for total in totals:
         for growth, delta in total.approximate.deltas:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from keepsum._extras import check_installed
 from keepsum.accounting.composition import compose
-from keepsum.accounting.cost import Cost
-from keepsum.accounting.total import Total
+from keepsum.accounting.total import Cost, Total
 from keepsum.errors import InputError
 from keepsum.privacy.calibration import SIGMA_BITS
 from keepsum.privacy.distance import Distance

@@ -19,40 +19,25 @@ from keepsum._text import type_of
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import Structure, decompose
-from keepsum.planning.attribute_distance import AttributeDistance
-from keepsum.planning.distances import Distances
-from keepsum.planning.focus_totals import FocusTotals
+from keepsum.planning.distances import AttributeDistance, Distances
+from keepsum.planning.focus import FocusTotals
 from keepsum.planning.plan import focused_distances
-from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.distance import Distance, Neighbours, Norm
 from keepsum.privacy.focus import Level
-from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.records import Records, changes_of
+from keepsum.tables.origins import Records, changes_of
 
 
 @dataclass(frozen=True, eq=False)
 class JointDistances:
-    """The distances of one person under the kept totals of all releases.
+    """The distances of one person under the kept totals of all releases."""
 
-    Attributes
-    ----------
-    invariants
-        The kept totals of all releases together.
-    structure
-        Their regions and blocks.
-    norm
-        How distance is measured: that of the total loss.
-    records
-        How many records one person has at most; None for a table of counts.
-    levels, weights
-        Under a focus, its totals, and what cells and those of each level weigh; nothing without one.
-    """
-
-    invariants: Invariants
-    structure: Structure
-    norm: Norm
-    records: Records | None = None
+    invariants: Invariants  # the kept totals of all releases together
+    structure: Structure  # their regions and blocks
+    norm: Norm  # how distance is measured: that of the total loss
+    records: Records | None = None  # how many records one person has at most; None for a table of counts
+    # Under a focus, its totals, and what cells and those of each level weigh; nothing without one.
     levels: tuple[Level, ...] = ()
     weights: tuple[Fraction, ...] = ()
 

@@ -1,1 +1,5 @@
-"""The law of the noise, margins of error, and cells that the kept totals give away."""
+"""How large the noise of a plan is, before any budget is spent, and which cells its kept totals give away.
+
+``noise.Noise`` is the law of any linear query, ``margins.Accuracy`` and ``levels`` are margins of error, ``choose``
+and ``shares`` find the loss that a margin takes, and ``disclosure`` finds cells that kept totals determine or bound.
+"""

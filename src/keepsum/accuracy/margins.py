@@ -3,24 +3,279 @@
 from __future__ import annotations
 
 import html
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import Floats, IntArray
+from keepsum._progress import doing
 from keepsum._text import percent
-from keepsum.accuracy.block_laws import CellClass, class_law, classes_of
-from keepsum.accuracy.law import CellLaw, cell_law, check_range, margin
-from keepsum.accuracy.query_laws import EstimatedLaw, check_level
-from keepsum.accuracy.simultaneous import simultaneous_margins
-from keepsum.accuracy.words import Basis, words_of_basis
+from keepsum.accuracy.block_laws import NO_SAMPLER, CellClass, class_bound, class_law, classes_of, free_cell
+from keepsum.accuracy.cell_noise import CellLaw, cell_law, check_range, margin, turn_of
+from keepsum.accuracy.queries import Piece
+from keepsum.accuracy.query_laws import LEVEL_TOO_HIGH, SPARE, BoundLaw, EstimatedLaw, check_level, piece_law
+from keepsum.accuracy.simulation import (
+    STANDARD_ERRORS,
+    Basis,
+    needed_draws,
+    simulated,
+    smallest_margin,
+    standard_error,
+    words_of_basis,
+)
+from keepsum.errors import InputError, NoSamplerError
 from keepsum.lattice.structure import FORCED, Structure
 from keepsum.planning.samplers import BlockSamplers
+from keepsum.planning.selection.choice import Choice
+from keepsum.sampling.core.rng import rng
 from keepsum.tables.domain import Domain
-from keepsum.tables.frames import frame_with
 from keepsum.tables.origins import Origin
+from keepsum.tables.released import frame_with
+
+# Margins of error of noise of a user's own: from draws of their sampler, and from nothing else that is known of it.
+#
+# Each cell, or sum of cells, has its own draws: nothing says that two of them have the same law. How many draws there
+# are follows from the level and the size of the table, and what they are uncertain by follows from these.
+
+
+MOST_DRAWS, ENOUGH_NUMBERS = 1000, 2**22  # of simulated noise, if no more are needed: how fast it is drawn is not known
+ROUNDING = 0.01  # relative: an error is stated with three digits
+
+_drawn: WeakKeyDictionary[BlockSamplers, IntArray] = WeakKeyDictionary()
+
+
+def own_margins(
+    blocks: BlockSamplers, sums: IntArray, count: int, level: float, simultaneous: bool, what: str
+) -> Accuracy:
+    """The margin of each of ``count`` sums, ``sums`` saying in which each cell is."""
+    noise = _simulated(blocks, max(needed_draws(level), min(MOST_DRAWS, ENOUGH_NUMBERS // blocks.size)))
+    beyond, error = allowed_beyond(level, len(noise))
+    inside = np.flatnonzero(sums >= 0)
+    sizes = np.zeros((len(noise), count), dtype=np.int64)
+    np.add.at(sizes.T, sums[inside], noise.T[inside])
+    np.abs(sizes, out=sizes)
+    if simultaneous:
+        sizes = np.where(sizes.any(axis=0), sizes.max(axis=1)[:, None], 0)
+    margins: IntArray = np.partition(sizes, len(sizes) - 1 - beyond, axis=0)[len(sizes) - 1 - beyond]
+    margins.setflags(write=False)
+    return Accuracy(level, margins, "estimated", len(noise), error, simultaneous, what=what)
+
+
+def allowed_beyond(level: float, draws: int) -> tuple[int, float]:
+    """How many draws may be beyond a margin, and the standard error of their share, three of which are allowed for.
+
+    >>> beyond, error = allowed_beyond(0.95, 4000)
+    >>> beyond, round(error, 5)
+    (158, 0.00345)
+    """
+    allowed = 1 - level
+    least = math.sqrt(allowed * level / draws)
+
+    def error(beyond: int) -> float:
+        return max(least, math.sqrt(beyond * (draws - beyond) / (draws - 1)) / draws)
+
+    most = next(
+        (k for k in range(int(allowed * draws), -1, -1) if k / draws + STANDARD_ERRORS * error(k) <= allowed), 0
+    )
+    return most, error(most)
+
+
+def follows_draws(level: float, draws: int, error: float) -> bool:
+    """Whether so many draws have that error, and are enough."""
+    if draws < needed_draws(level):
+        return False
+    return abs(error - allowed_beyond(level, draws)[1]) <= ROUNDING * error
+
+
+def _simulated(blocks: BlockSamplers, draws: int) -> IntArray:
+    """Draws from a seed of their own, made once."""
+    blocks.check()
+    noise = _drawn.get(blocks)
+    if noise is None or len(noise) != draws:
+        doing("simulating noise for margins of error")
+        noise = blocks.sample(draws, rng(seed="keepsum accuracy"))
+        if not noise.any():
+            raise InputError(f"The sampler must draw noise, and {draws:,} draws of it had none.")
+        _drawn[blocks] = noise
+    return noise
+
+
+# Margins that hold for all cells at once.
+#
+# Where sums are forced they are computed. Write T(u) = E[cos(u z)] over the noise of a free cell that is at most r in
+# size. Given that the noise of n cells adds up to 0, the probability that all of them are within r is the mean over u
+# of T(u)^n over that of phi(u)^n (``query_laws.py``); regions are independent. In blocks the largest noise of each
+# simulated draw is taken. Where neither is possible each cell gets its share of what may go wrong (Bonferroni).
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """Cells whose joint law is known: how many are free, and how many regions there are of each size."""
+
+    cell: CellLaw
+    free: int
+    regions: dict[int, int]
+
+    def within(self, reach: int) -> float:
+        """The probability that the noise of all of them is at most so large."""
+        log = self.free * math.log(float(self.cell.transform_within(np.zeros(1), reach)[0])) if self.free else 0.0
+        for size, times in self.regions.items():
+            angles, _, zero = self._turns[size]
+            inside = float((self.cell.transform_within(angles, reach) ** size).sum()) / zero
+            if inside <= 0:
+                return 0.0
+            log += times * math.log(inside)
+        return math.exp(min(0.0, log))
+
+    @cached_property
+    def _turns(self) -> dict[int, tuple[Floats, float, float]]:
+        turns = {}
+        for size in self.regions:
+            angles, points = turn_of(self.cell, size, size)
+            turns[size] = angles, points, float(np.exp(-size * self.cell.fall(angles)).sum())
+        return turns
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """The largest noise of all cells of a sampler, in each draw."""
+
+    largest: IntArray
+    chain: bool
+
+    def beyond(self, reach: int) -> tuple[float, float]:
+        """The share of draws beyond, and its standard error."""
+        over = (self.largest > reach).astype(np.float64)
+        return float(over.mean()), standard_error(over, self.chain)
+
+
+def _simultaneous(blocks: BlockSamplers, level: float, patient: bool) -> Accuracy:
+    """The margins of all cells at once."""
+    computed, cells = _computed(blocks)
+    drawn = _blocks(blocks, level, patient)
+    margins = np.zeros(blocks.size, dtype=np.int64)
+    if (computed is None and len(cells)) or drawn is None:
+        _divide(blocks, level, cells, margins)
+        found = Accuracy(level, margins, "conservative", simultaneous=True)
+    elif computed is None and not drawn:  # nothing has noise
+        found = Accuracy(level, margins, simultaneous=True)
+    else:
+        reach, error = _smallest(computed, list(drawn.values()), 1 - level)
+        margins[cells] = reach
+        for choice in blocks.choices:
+            if id(choice.sampler) in drawn:
+                margins[choice.cells] = reach
+        draws = min((len(part.largest) for part in drawn.values()), default=0)
+        found = Accuracy(level, margins, "estimated" if drawn else "exact", draws, error, simultaneous=True)
+    margins.setflags(write=False)
+    return found
+
+
+def _divide(blocks: BlockSamplers, level: float, cells: IntArray, margins: IntArray) -> None:
+    """Margins by Bonferroni: of ``cells``, whose laws are known, and of those in blocks, by their bounds."""
+    classes, structure = list(classes_of(blocks)), blocks.noise_structure
+    each = (1 - level) / (len(cells) + sum(len(part.cells) for part in classes))
+    for part in classes:
+        computed = part.law if each > 4 * SPARE else None  # a bound where a computed law is not precise enough
+        margins[part.cells] = (
+            class_bound(blocks, part).reach_but_for(each) if computed is None else computed.reach(1 - each)
+        )
+    for size, alike in _by_size(structure, cells):
+        margins[alike] = _each_margin(blocks, size, each)
+
+
+def _by_size(structure: Structure, cells: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Cells under no total, as of size 0, and those of regions with forced sums: of each size of the region."""
+    region = structure.region[cells]
+    size = np.where(structure.part[region] == FORCED, structure.sizes[region], 0)
+    for value in np.unique(size).tolist():
+        yield value, cells[size == value]
+
+
+def _each_margin(blocks: BlockSamplers, size: int, allowed: float) -> int:
+    """The margin of a cell of a region; by a bound where a computed law is not precise enough."""
+    law = free_cell(blocks.mechanism)
+    if law is None or size == 1:
+        return 0
+    wide = law.wide_sd(size)
+    if wide is not None:
+        return math.ceil(-wide * NormalDist().inv_cdf(allowed / 2)) + 1
+    if allowed > 4 * SPARE:
+        return margin(law, size, 1 - allowed)
+    return BoundLaw(1, [(piece_law(Piece(size, ((1, 1),)), law), 1)], law.variance_in(size)).reach_but_for(allowed)
+
+
+def _computed(blocks: BlockSamplers) -> tuple[Computed | None, IntArray]:
+    """The cells under no total or in regions with forced sums; None for their law if it is too wide or shared."""
+    law = free_cell(blocks.mechanism)
+    groups = zip(blocks.groups, blocks.choices, strict=True)
+    parts = [choice.cells for group, choice in groups if group.in_closed_form]
+    if law is None or not parts:
+        return None, np.zeros(0, dtype=np.int64)
+    cells = np.concatenate(parts)
+    if law.wide_sd(0) is not None:
+        return None, cells
+    structure = blocks.noise_structure
+    region = np.unique(structure.region[cells])
+    forced = structure.part[region] == FORCED
+    sizes, times = np.unique(structure.sizes[region[forced]], return_counts=True)
+    regions = {n: k for n, k in zip(sizes.tolist(), times.tolist(), strict=True) if n > 1}
+    free = int(structure.sizes[region[~forced]].sum())
+    return Computed(law, free, regions), cells
+
+
+def _blocks(blocks: BlockSamplers, level: float, patient: bool) -> dict[int, Simulated] | None:
+    """The largest noise of each sampler of blocks; None if one of them would take long."""
+    drawn: dict[int, Simulated] = {}
+    for part in classes_of(blocks):
+        key = id(part.choice.sampler)
+        if key in drawn:
+            continue
+        largest = _largest(blocks, part.choice, level, patient)
+        if largest is None:
+            return None
+        drawn[key] = Simulated(largest, part.choice.chain is not None)
+    return drawn
+
+
+def _largest(blocks: BlockSamplers, choice: Choice, level: float, patient: bool) -> IntArray | None:
+    if choice.sampler is None:
+        raise NoSamplerError(NO_SAMPLER)
+    # A few more than are needed leave room for the probability that is computed.
+    needed = math.ceil(1.02 * needed_draws(level))
+    noise = simulated(blocks, choice, needed, patient or free_cell(blocks.mechanism) is None)
+    return None if noise is None else np.asarray(np.abs(noise).max(axis=1))
+
+
+def _smallest(computed: Computed | None, drawn: list[Simulated], allowed: float) -> tuple[int, float]:
+    """The smallest margin that all cells stay within, but for what is allowed, and the error of that probability."""
+    if allowed <= 2 * SPARE:
+        raise InputError(LEVEL_TOO_HIGH)
+    draws = min((len(part.largest) for part in drawn), default=0)
+    least = math.sqrt(allowed * (1 - allowed) / draws) if draws else 0.0
+
+    def probability_beyond(reach: int) -> tuple[float, float]:
+        inside = 1.0 if computed is None else computed.within(reach)
+        errors = [least**2]
+        for part in drawn:
+            share, error = part.beyond(reach)
+            inside *= 1 - share
+            errors.append(error**2)
+        return 1 - inside, math.sqrt(max(errors[0], sum(errors[1:])))
+
+    def holds(reach: int) -> bool:
+        probability, error = probability_beyond(reach)
+        return probability + STANDARD_ERRORS * error <= allowed - (0 if drawn else SPARE)
+
+    smallest = smallest_margin(holds)
+    return smallest, probability_beyond(smallest)[1] if drawn else 0.0
+
 
 WEAKEST: tuple[Basis, ...] = ("exact", "conservative", "estimated")
 
@@ -142,6 +397,8 @@ def accuracy(blocks: BlockSamplers, level: float = 0.95, simultaneous: bool = Fa
     Where totals overlap it is simulated if that takes little time, or if ``patient``; otherwise it is a proved bound.
     """
     level = check_level(level)
+    if blocks.mechanism.kind == "own":
+        return own_margins(blocks, np.arange(blocks.size), blocks.size, level, simultaneous, "cell")
     check_range(blocks.mechanism)
     found = _found.setdefault(blocks, {})
     key = (level, simultaneous, patient)
@@ -156,7 +413,8 @@ def _each(blocks: BlockSamplers, level: float, patient: bool) -> Accuracy:
     if law is not None:
         for group, choice in zip(blocks.groups, blocks.choices, strict=True):
             if group.in_closed_form:
-                _compute(law, blocks.noise_structure, choice.cells, level, margins)
+                for size, alike in _by_size(blocks.noise_structure, choice.cells):
+                    margins[alike] = margin(law, size, level)
     result = Accuracy(level, margins, weight=blocks.noise_structure.weight)
     for cells in classes_of(blocks):
         result = _with_class(result, blocks, cells, patient)
@@ -173,23 +431,21 @@ def _with_class(result: Accuracy, blocks: BlockSamplers, cells: CellClass, patie
     result.margins[cells.cells], error = law.estimated(result.level)
     if not error:  # of the bound: these draws are too few
         return replace(result, basis=max(result.basis, "conservative", key=WEAKEST.index))
-    return replace(
-        result,
-        basis="estimated",
-        draws=min(result.draws or law.draws, law.draws),
-        error=max(result.error, error),
-    )
+    draws = min(result.draws or law.draws, law.draws)
+    return replace(result, basis="estimated", draws=draws, error=max(result.error, error))
 
 
-def _simultaneous(blocks: BlockSamplers, level: float, patient: bool) -> Accuracy:
-    margins, basis, draws, error = simultaneous_margins(blocks, level, patient)
-    margins.setflags(write=False)
-    return Accuracy(level, margins, basis, draws, error, simultaneous=True)
+def before_rounding(blocks: BlockSamplers, found: Accuracy) -> Accuracy | None:
+    """Margins as if noise were not whole numbers, to be scaled to other losses; None where they are not simulated.
 
-
-def _compute(law: CellLaw, structure: Structure, cells: IntArray, level: float, margins: IntArray) -> None:
-    """Cells under no total, or cells of regions with forced sums: the size of the region is all that matters."""
-    region = structure.region[cells]
-    size = np.where(structure.part[region] == FORCED, structure.sizes[region], 0)
-    for value in np.unique(size).tolist():
-        margins[cells[size == value]] = margin(law, value, level)
+    They are numbers of the same kind, in thousandths.
+    """
+    if found.basis != "estimated" or found.simultaneous:
+        return None
+    margins = 1000 * found.margins
+    for cells in classes_of(blocks):
+        law = class_law(blocks, cells, found.level)
+        width = law.before_rounding(found.level) if isinstance(law, EstimatedLaw) else None
+        if width is not None:
+            margins[cells.cells] = round(1000 * width)
+    return replace(found, margins=margins)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -11,18 +14,156 @@ import numpy.typing as npt
 
 from keepsum._arguments import LARGEST_INTEGER, check_flag, check_whole
 from keepsum._copying import WithoutCaches
-from keepsum.accuracy.block_laws import USUAL_LEVEL, CellClass, class_law, classes_of, free_cell, query_law
-from keepsum.accuracy.focused import AnyPiece, FocusedNoise, FocusedPiece, law_of_piece
-from keepsum.accuracy.free_cells import FreeCell
-from keepsum.accuracy.law import cell_law
-from keepsum.accuracy.likelihood import log_constant, log_weights
-from keepsum.accuracy.queries import Query, Weights, as_weights, pieces_of, undetermined
+from keepsum._saying import arg, the
+from keepsum.accuracy.block_laws import (
+    USUAL_LEVEL,
+    AnyPiece,
+    CellClass,
+    FocusedNoise,
+    FocusedPiece,
+    class_law,
+    classes_of,
+    free_cell,
+    law_of_piece,
+    query_law,
+)
+from keepsum.accuracy.cell_noise import CellLaw, cell_law, check_known
+from keepsum.accuracy.likelihood import LogPmf, log_constant, log_likelihood, log_weights
+from keepsum.accuracy.queries import Query, QueryWeights, as_weights, pieces_of, undetermined
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
-from keepsum.accuracy.ratios import Reach
-from keepsum.accuracy.released_likelihood import LogPmf, log_likelihood
 from keepsum.errors import InputError
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.tables.invariants import Invariants
+
+# Intervals for ratios of two queries, from the laws of linear queries (Fieller's method).
+#
+# Let N and D be the confidential values, N + n and D + d the released ones, and t = N/D. As n - t d is the noise of a
+# linear query, |(N + n) - t (D + d)| = |n - t d| is within a margin r(t) with at least the probability wanted. So the
+# t that are not within theirs can be excluded, for any r that does not depend on the counts. Here r(t) is the
+# smallest of
+#
+# - a + |t| b, where n is within a and d within b, each with half of what may go wrong: outside of the ratios of what
+#   is within a of N + n to what is within b of D + d, all t are excluded by it;
+# - r(p/q) + |t - p/q| s for all fractions p/q: the margin of q n - p d over q, with room for a step, d being within s
+#   but for a small part of what may go wrong, which is set aside. From an excluded t a step inwards is excluded too;
+#   steps are taken until they no longer matter.
+#
+# Where N and D are counts, t is not negative, and t (D + d + b) < N + n - a excludes t although D may be
+# 0, as N + n - t (D + d) > a + t b then: what a denominator near 0 leaves open is how large the ratio is.
+
+
+SET_ASIDE = 0.02  # of what may go wrong, for steps between fractions
+FINE = Fraction(1, 100)  # a step shorter than this part of the interval ends the search
+ROUGH = Fraction(1, 20)  # of the interval: how far from an excluded end a fraction of few digits is looked for
+MOST_STEPS = 40
+
+LARGEST_FACTOR = 2**30  # so that weights of up to 2^32 times p or q fit 64 bits
+
+Reach = Callable[[int, int, float], int]  # the margin of q n - p d at a level
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A released ratio, and the margins that its interval follows from.
+
+    Attributes
+    ----------
+    numerator, denominator
+        The released values.
+    reach
+        ``reach(q, p, level)`` is the margin of q times the numerator's noise less p times the denominator's.
+    level
+        The probability.
+    certain
+        Whether one of both has no noise at all, so that what may go wrong need not be divided between them.
+    positive
+        Whether neither of both can be negative, being sums of counts.
+    """
+
+    numerator: int
+    denominator: int
+    reach: Reach
+    level: float
+    certain: bool = False
+    positive: bool = False
+
+    def interval(self) -> tuple[float, float]:
+        """An interval that holds the confidential ratio with at least this probability; without end if D may be 0."""
+        top, bottom = self._reaches()
+        if abs(self.denominator) <= bottom:
+            return self._least(top, bottom), math.inf
+        start, end = self._box(top, bottom)
+        middle = Fraction(self.numerator, self.denominator)
+        low, high = self._closer(start, middle, end - start), self._closer(end, middle, end - start)
+        return (max(0.0, _down(low)), max(0.0, _up(high))) if self.positive else (_down(low), _up(high))
+
+    def _reaches(self) -> tuple[int, int]:
+        """Both margins, each at half of what may go wrong."""
+        each = self.level if self.certain else 1 - (1 - self.level) / 2
+        return self.reach(1, 0, each), self.reach(0, -1, each)
+
+    def _box(self, top: int, bottom: int) -> tuple[Fraction, Fraction]:
+        """From both margins, where they leave the sign of the denominator no doubt."""
+        ends = [Fraction(self.numerator + a * top, self.denominator + b * bottom) for a in (-1, 1) for b in (-1, 1)]
+        return min(ends), max(ends)
+
+    def _least(self, top: int, bottom: int) -> float:
+        """The smallest ratio, where the denominator may be 0."""
+        if not self.positive:
+            return -math.inf
+        if self.numerator <= top or self.denominator + bottom <= 0:
+            return 0.0
+        start = Fraction(self.numerator - top, self.denominator + bottom)
+        if self.denominator <= 0:
+            return _down(start)
+        middle = Fraction(self.numerator, self.denominator)
+        return _down(self._closer(start, middle, middle - start))
+
+    def _closer(self, start: Fraction, middle: Fraction, width: Fraction) -> Fraction:
+        """From an excluded end towards the released ratio, as far as it can be proved."""
+        allowed = 1 - self.level
+        spread = self.reach(0, -1, 1 - SET_ASIDE * allowed)
+        if not spread or not width:
+            return start
+        slope = abs(self.denominator) + spread  # how fast |N - t D| - r(t) can fall
+        sign = 1 if middle > start else -1
+        at = start
+        for _ in range(MOST_STEPS):
+            # A fraction of few digits between the excluded end and a little further out.
+            tried = _simple(at - sign * width * ROUGH, at)
+            q, p = tried.denominator, tried.numerator
+            if max(q, abs(p)) > LARGEST_FACTOR:
+                return at
+            margin = self.reach(q, p, 1 - (1 - SET_ASIDE) * allowed)
+            beyond = abs(q * self.numerator - p * self.denominator) - margin
+            step = tried + sign * Fraction(beyond, q * slope)
+            if beyond <= 0 or sign * (step - at) <= width * FINE:
+                return at
+            at = min(step, middle) if sign > 0 else max(step, middle)
+        return at
+
+
+def _simple(one: Fraction, other: Fraction) -> Fraction:
+    """The fraction with the smallest denominator between two numbers."""
+    low, high = min(one, other), max(one, other)
+    if low <= 0 <= high:
+        return Fraction(0)
+    if high < 0:
+        return -_simple(-low, -high)
+    whole = math.ceil(low)
+    if whole <= high:
+        return Fraction(whole)
+    floor = math.floor(low)
+    return floor + 1 / _simple(1 / (high - floor), 1 / (low - floor))
+
+
+def _down(value: Fraction) -> float:
+    found = float(value)
+    return found if Fraction(found) <= value else math.nextafter(found, -math.inf)
+
+
+def _up(value: Fraction) -> float:
+    return -_down(-value)
 
 
 class Noise(WithoutCaches):
@@ -35,7 +176,7 @@ class Noise(WithoutCaches):
     under l1 Laplace and Gaussian noise, and for cells and totals under a focus; *conservative*, by Chernoff's bound,
     where it is too wide for that; *estimated* from simulated draws where totals overlap, or a sum has parts of several
     focused totals, if these take little time, and otherwise conservative.
-    ``noise.law(query)`` says which, and from how many draws.
+    ``law(query)`` says which, and from how many draws.
 
     Examples
     --------
@@ -55,6 +196,7 @@ class Noise(WithoutCaches):
     """
 
     def __init__(self, blocks: BlockSamplers, invariants: Invariants) -> None:
+        check_known(blocks.mechanism)
         self._blocks, self._invariants = blocks, invariants
 
     def __repr__(self) -> str:
@@ -71,7 +213,7 @@ class Noise(WithoutCaches):
         if any(isinstance(law, BoundLaw) and not law.variance_known for law in (plus, minus)):
             raise InputError(
                 "Covariances must be those of laws that are exact or estimated, and this one is conservative, because "
-                "simulating it would take long. Use noise.interval for a sum or a difference."
+                f"simulating it would take long. Use {the.call('noise.interval')} for a sum or a difference."
             )
         return (plus.variance - minus.variance) / 4
 
@@ -122,12 +264,12 @@ class Noise(WithoutCaches):
         -0.7353
         """
         logs = log_weights(noise, self._blocks, self._invariants)
-        if check_flag(constant, "constant="):
+        if check_flag(constant, f"{arg.constant}"):
             known = log_constant(self._blocks)
             if known is None:
                 raise InputError(
-                    "The constant is known only where totals do not overlap, in l1 Laplace noise and in Gaussian noise "
-                    "without a focus. Pass constant=False for logarithms up to a constant."
+                    "The constant is known only where totals do not overlap, in l1 Laplace noise and in Gaussian "
+                    f"noise without a focus. {arg.constant(False):Pass} for logarithms up to a constant."
                 )
             logs = logs - known
         return logs if np.ndim(noise) == 2 else float(logs[0])
@@ -178,33 +320,36 @@ class Noise(WithoutCaches):
         """The law of a query's noise, with its ``basis``: exact, conservative, or estimated."""
         return self._law(self._weights(query))
 
-    def _weights(self, query: Query) -> Weights:
+    def _weights(self, query: Query) -> QueryWeights:
         return as_weights(query, self._invariants)
 
     def _exact(self, query: Query) -> ExactLaw:
         law = self.law(query)
         if not isinstance(law, ExactLaw):
             raise InputError(
-                f"Probabilities must be those of a law that is exact, and this one is {law.basis}. Use noise.interval."
+                f"Probabilities must be those of a law that is exact, and this one is {law.basis}. Use "
+                f"{the.call('noise.interval')}."
             )
         return law
 
     @cached_property
-    def _cell(self) -> FreeCell | None:
+    def _cell(self) -> CellLaw | None:
         return free_cell(self._blocks.mechanism)
 
     @cached_property
     def _classes(self) -> list[CellClass]:
         return list(classes_of(self._blocks))
 
-    def _law(self, weights: Weights, level: float = USUAL_LEVEL) -> ExactLaw | BoundLaw | EstimatedLaw:
+    def _law(self, weights: QueryWeights, level: float = USUAL_LEVEL) -> ExactLaw | BoundLaw | EstimatedLaw:
         """The law of a query, which is of use at this level if it can only be simulated."""
         level = USUAL_LEVEL if self._cell is not None else level  # elsewhere there is a bound for high levels
         pieces, rest = self._pieces(weights)
         if not pieces and not len(rest.cells):
             return ExactLaw(1, np.ones(1), 0.0)
         if len(weights.cells) == 1 and abs(int(weights.weights[0])) == 1 and (len(rest.cells) or self._cell is None):
-            return self._cell_law(int(weights.cells[0]), level)
+            cell = int(weights.cells[0])
+            cells = next(cells for cells in self._classes if (cells.cells == cell).any())
+            return class_law(self._blocks, cells, level)
         if self._cell is None:  # l2 Laplace noise: all cells share one scale
             return query_law(self._blocks, weights, [], ExactLaw(1, np.ones(1), 0.0), level)
         single = None if len(rest.cells) else self._single(pieces)
@@ -214,7 +359,7 @@ class Noise(WithoutCaches):
         computed = sum_law(known, _unit(list(pieces)))
         return query_law(self._blocks, rest, known, computed) if len(rest.cells) else computed
 
-    def _pieces(self, weights: Weights) -> tuple[dict[AnyPiece, int], Weights]:
+    def _pieces(self, weights: QueryWeights) -> tuple[dict[AnyPiece, int], QueryWeights]:
         """The pieces of a query with a known law, each with how many there are; and the rest."""
         nested = self._blocks.nested
         if self._blocks.focused is not None:
@@ -233,7 +378,7 @@ class Noise(WithoutCaches):
             return dict(known.items()), rest + part if inside.any() else rest
         return dict([*known.items(), *found.items()]), rest
 
-    def _pieces_beside_blocks(self, weights: Weights) -> tuple[dict[AnyPiece, int], Weights]:
+    def _pieces_beside_blocks(self, weights: QueryWeights) -> tuple[dict[AnyPiece, int], QueryWeights]:
         """The same where focused totals form blocks: what is in none, and what kept totals do not determine in them."""
         kept, noise = self._blocks.structure, self._blocks.noise_structure
         in_blocks = noise.part[noise.region[weights.cells]] >= 0
@@ -243,11 +388,6 @@ class Noise(WithoutCaches):
         _, rest = pieces_of(inside.where(overlap), kept)
         return dict(known.items()), rest + undetermined(inside.where(~overlap), kept)
 
-    def _cell_law(self, cell: int, level: float) -> EstimatedLaw | BoundLaw | ExactLaw:
-        """The law of a cell in a block, from all cells that have the same."""
-        cells = next(cells for cells in self._classes if (cells.cells == cell).any())
-        return class_law(self._blocks, cells, level)
-
     def _single(self, pieces: dict[AnyPiece, int]) -> ExactLaw | None:
         """The law of a single cell in closed form, however wide; None for other queries."""
         ((piece, times), *others) = pieces.items()
@@ -256,10 +396,10 @@ class Noise(WithoutCaches):
         law = cell_law(self._blocks.mechanism)
         if others or times > 1 or piece.classes[1:] or piece.classes[0][1] > 1 or law is None:
             return None
-        if law.wide_deviation(piece.size) is not None:
+        if law.wide_sd(piece.size) is not None:
             return None
         weight, masses = abs(piece.classes[0][0]), law.weights(piece.size)
-        variance = weight * weight * law.variance(piece.size)
+        variance = weight * weight * law.variance_in(piece.size)
         return ExactLaw(weight, masses / (2 * masses.sum() - masses[0]), variance)
 
 

@@ -1,20 +1,19 @@
 """Which margins of error other simulated draws can have given: those of another version, or of another sampler.
 
 Another simulation of m draws saw a share of the noise beyond a margin that differs from the share in our n draws by
-SURE (1 + n/m)^(1/2) of our standard errors at most, but for a chance of about 10^-9. So its margin is not one that too
-large a share of our draws is beyond, and no larger than one that few enough are beyond, its own errors allowed for in
-both: it took STANDARD_ERRORS of them off the share that it allowed.
+SURE (1 + n/m)^(1/2) of our standard errors at most, but for a probability of about 10^-9. So its margin is not one that
+too large a share of our draws is beyond, and no larger than one that few enough are beyond, its own errors allowed for
+in both: it took STANDARD_ERRORS of them off the share that it allowed.
 
 However few they are, and where draws take too long to be made again, a margin is at most what none of them is beyond,
-but for a chance of 10^-9: the moments of the noise are at most those of free cells (``projected.py``). l2 Laplace noise
-z on a lattice L of dimension d has E[exp(eps |z| / 2)] <= 2^d: the sum of exp(-eps |z| / 2) over L is that of
+but for a probability of 10^-9: the moments of the noise are at most those of free cells (``query_laws.py``). l2 Laplace
+noise z on a lattice L of dimension d has E[exp(eps |z| / 2)] <= 2^d: the sum of exp(-eps |z| / 2) over L is that of
 exp(-eps |w|) over the 2^d cosets of L in L / 2, and L itself has the largest, as exp(-|x|) has a positive transform.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -24,16 +23,21 @@ from keepsum._arrays import Floats
 from keepsum.accuracy.block_laws import class_law, classes_of, free_cell
 from keepsum.accuracy.levels import level_margins
 from keepsum.accuracy.margins import Accuracy, accuracy
-from keepsum.accuracy.projected import DominatedPiece
-from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw
-from keepsum.accuracy.simulation import MOST_EFFORT, effort, needed_draws, standard_error
-from keepsum.accuracy.sum_margins import Estimate
-from keepsum.accuracy.words import STANDARD_ERRORS
+from keepsum.accuracy.query_laws import BoundLaw, DominatedPiece, EstimatedLaw
+from keepsum.accuracy.simulation import (
+    MOST_EFFORT,
+    STANDARD_ERRORS,
+    effort,
+    needed_draws,
+    smallest_margin,
+    standard_error,
+)
+from keepsum.accuracy.sums import Estimate
 from keepsum.planning.samplers import BlockSamplers
 
 SURE = 6  # standard errors by which shares differ at most
 ERROR_OF_ERROR = 4 / 3  # by which another simulation's standard error may differ from what ours makes of it
-NEVER = 1e-9  # the chance that some simulated number is beyond a limit that was not simulated
+NEVER = 1e-9  # the probability that some simulated number is beyond a limit that was not simulated
 LOOSE = 2  # by which a proved bound may be longer than ours for free cells: it depends on how it was found
 MOST_GROUPS = 4  # of blocks where totals overlap: choosing a sampler takes seconds for each
 UNLIMITED = 2**62
@@ -136,7 +140,7 @@ def _most(blocks: BlockSamplers, cells: int, level: float, draws: int) -> int:
         dimension = sum(group.dimension for group in blocks.groups)
         reached = 2 * (dimension * math.log(2) + math.log(max(1, draws) / NEVER)) * float(blocks.mechanism.scale)
         return math.ceil(math.sqrt(cells) * reached)
-    piece = DominatedPiece(cell, np.ones(1), np.array([float(cells)]))
+    piece = DominatedPiece.of_free_cells(cell, cells)
     bound = BoundLaw(1, [(piece, 1)], piece.variance)
     return bound.reach_but_for(NEVER / (draws * blocks.size)) if draws else LOOSE * bound.reach(level)
 
@@ -155,21 +159,8 @@ def margin_range(law: EstimatedLaw, level: float, draws: int) -> tuple[int, int]
         error = max(least, standard_error(beyond, law.chain))
         return float(beyond.mean()) + errors * error <= allowed
 
-    top = _top(law)
-    smallest = _first(top, lambda margin: holds(margin, -below))
-    largest = _first(top, lambda margin: holds(margin, above)) if holds(top, above) else UNLIMITED
+    # None of our draws is beyond this, or hardly any with the part of the noise that was computed.
+    top = int(np.abs(law.drawn).max(initial=0)) + (0 if law.rest is None else law.rest.unit * len(law.rest.masses))
+    smallest = smallest_margin(lambda margin: holds(margin, -below), top)
+    largest = smallest_margin(lambda margin: holds(margin, above), top) if holds(top, above) else UNLIMITED
     return smallest, largest
-
-
-def _top(law: EstimatedLaw) -> int:
-    """A margin that none of our draws is beyond, or hardly any with the part of the noise that was computed."""
-    return int(np.abs(law.drawn).max(initial=0)) + (0 if law.rest is None else law.rest.unit * len(law.rest.masses))
-
-
-def _first(top: int, holds: Callable[[int], bool]) -> int:
-    """The smallest margin that holds, as the largest one does."""
-    low, high = -1, top
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high

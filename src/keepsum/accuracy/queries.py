@@ -26,7 +26,7 @@ Query: TypeAlias = int | Mapping[str, Any] | npt.ArrayLike | sparse.sparray | sp
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class QueryWeights:
     """A query as the cells that it concerns, in order, and their weights, none of them 0."""
 
     size: int
@@ -37,27 +37,27 @@ class Weights:
         """The value of the query on a table."""
         return sum(w * c for w, c in zip(self.weights.tolist(), counts[self.cells].tolist(), strict=True))
 
-    def times(self, factor: int) -> Weights:
+    def times(self, factor: int) -> QueryWeights:
         """The query times a whole number."""
         if not factor:
-            return Weights(self.size, self.cells[:0], self.weights[:0])
-        return Weights(self.size, self.cells, self.weights * factor)
+            return QueryWeights(self.size, self.cells[:0], self.weights[:0])
+        return QueryWeights(self.size, self.cells, self.weights * factor)
 
-    def where(self, chosen: BoolArray) -> Weights:
+    def where(self, chosen: BoolArray) -> QueryWeights:
         """The query over some of its cells only."""
-        return Weights(self.size, self.cells[chosen], self.weights[chosen])
+        return QueryWeights(self.size, self.cells[chosen], self.weights[chosen])
 
-    def __add__(self, other: Weights) -> Weights:
+    def __add__(self, other: QueryWeights) -> QueryWeights:
         both = np.zeros(self.size, dtype=np.int64)
         both[self.cells] = self.weights
         both[other.cells] += other.weights
         return _nonzero(both)
 
-    def __sub__(self, other: Weights) -> Weights:
-        return self + Weights(other.size, other.cells, -other.weights)
+    def __sub__(self, other: QueryWeights) -> QueryWeights:
+        return self + QueryWeights(other.size, other.cells, -other.weights)
 
 
-def as_weights(query: Query, invariants: Invariants) -> Weights:
+def as_weights(query: Query, invariants: Invariants) -> QueryWeights:
     """A query as weights of cells.
 
     Raises
@@ -65,7 +65,7 @@ def as_weights(query: Query, invariants: Invariants) -> Weights:
     InputError
         If it is not a cell, labels, or a vector of whole numbers, one for each cell.
     """
-    if isinstance(query, Weights):
+    if isinstance(query, QueryWeights):
         return query
     size = invariants.size
     if isinstance(query, Mapping):
@@ -73,7 +73,7 @@ def as_weights(query: Query, invariants: Invariants) -> Weights:
     if isinstance(query, (int, np.integer)) and not isinstance(query, bool):
         if not 0 <= query < size:
             raise InputError(f"A cell must be a number from 0 to {size - 1:,}, got another number.")
-        return Weights(size, np.array([int(query)]), np.ones(1, dtype=np.int64))
+        return QueryWeights(size, np.array([int(query)]), np.ones(1, dtype=np.int64))
     if sparse.issparse(query):
         vector = as_matrix(query, "A query").toarray().reshape(-1)
     elif isinstance(query, (list, tuple, np.ndarray)):
@@ -90,19 +90,19 @@ def as_weights(query: Query, invariants: Invariants) -> Weights:
     return _nonzero(vector)
 
 
-def _labelled(labels: Mapping[str, Label], invariants: Invariants) -> Weights:
+def _labelled(labels: Mapping[str, Label], invariants: Invariants) -> QueryWeights:
     """The sum over all cells with these labels; axes that are left out are summed over."""
     if invariants.domain is None:
         raise InputError("These cells have no names. Give a cell by its number.")
     chosen = np.flatnonzero(invariants.domain.matching(labels))
     if not len(chosen):
         raise InputError("A query must match at least one cell, and no cell has all of these labels.")
-    return Weights(invariants.size, chosen, np.ones(len(chosen), dtype=np.int64))
+    return QueryWeights(invariants.size, chosen, np.ones(len(chosen), dtype=np.int64))
 
 
-def _nonzero(vector: IntArray) -> Weights:
+def _nonzero(vector: IntArray) -> QueryWeights:
     cells = np.flatnonzero(vector)
-    return Weights(len(vector), cells, vector[cells])
+    return QueryWeights(len(vector), cells, vector[cells])
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Piece:
     classes: tuple[tuple[int, int], ...]
 
 
-def pieces_of(query: Weights, structure: Structure) -> tuple[dict[Piece, int], Weights]:
+def pieces_of(query: QueryWeights, structure: Structure) -> tuple[dict[Piece, int], QueryWeights]:
     """The pieces of a query where sums are forced or cells are free, each with how many there are; and the rest.
 
     The rest lies in blocks where totals overlap; what the kept totals determine there is left out.
@@ -137,7 +137,7 @@ def pieces_of(query: Weights, structure: Structure) -> tuple[dict[Piece, int], W
     return pieces, _overlapping(query, part, structure)
 
 
-def undetermined(query: Weights, structure: Structure) -> Weights:
+def undetermined(query: QueryWeights, structure: Structure) -> QueryWeights:
     """A query outside of blocks, without regions with a forced sum whose cells all have one weight."""
     regions, place, taken = np.unique(structure.region[query.cells], return_inverse=True, return_counts=True)
     lowest = np.full(len(regions), np.iinfo(np.int64).max)
@@ -180,13 +180,13 @@ def canonical_piece(size: int, classes: list[tuple[int, int]]) -> Piece:
     return Piece(size, tuple(max(relative, mirrored)))
 
 
-def _overlapping(query: Weights, part: IntArray, structure: Structure) -> Weights:
+def _overlapping(query: QueryWeights, part: IntArray, structure: Structure) -> QueryWeights:
     """What of a query lies in blocks; nothing if the kept totals determine that."""
     inside = (part != FREE) & (part != FORCED)
-    rest = Weights(query.size, query.cells[inside], query.weights[inside])
+    rest = QueryWeights(query.size, query.cells[inside], query.weights[inside])
     if len(rest.cells):
         indptr = np.array([0, len(rest.cells)])
         row = sparse.csr_array((rest.weights, rest.cells, indptr), shape=(1, query.size))
         if determined(structure, row)[0]:
-            return Weights(query.size, rest.cells[:0], rest.weights[:0])
+            return QueryWeights(query.size, rest.cells[:0], rest.weights[:0])
     return rest

@@ -1,24 +1,54 @@
-"""Simulated noise of blocks whose law is not known in closed form: drawn once, and only if that takes little time.
-
-Noise does not depend on the data, so drawing it for this purpose costs no budget. It comes from a seed of its own, so
-that what is estimated from it is always the same.
-"""
+"""Simulated noise of blocks whose law is not known in closed form: drawn once, and only if that takes little time."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
 from keepsum._progress import doing
-from keepsum.accuracy.words import STANDARD_ERRORS
 from keepsum.errors import InputError
-from keepsum.planning.durations import simulation_nanoseconds
 from keepsum.planning.samplers import BlockSamplers
-from keepsum.planning.selection.choice import Choice, Sampler, simulate_into
+from keepsum.planning.selection.choice import Choice, Sampler, simulate_into, simulation_nanoseconds
 from keepsum.sampling.core.rng import rng
+
+# How margins of error are known, in words.
+
+
+Basis: TypeAlias = Literal["exact", "conservative", "estimated"]
+STANDARD_ERRORS = 3  # that margins from simulated draws allow for
+
+
+def words_of_basis(basis: Basis, draws: int, error: float) -> str:
+    """How margins are known; empty if they were computed.
+
+    Examples
+    --------
+    >>> words_of_basis("estimated", 4000, 0.000347)
+    'from 4,000 simulated draws with 0.11 percentage points allowed for their error'
+    """
+    if basis == "exact":
+        return ""
+    if basis == "conservative":
+        return "by a proved bound, which is too long rather than too short"
+    points = f" with {_two_digits_up(100 * STANDARD_ERRORS * error)} percentage points" if error else ""
+    return f"from {draws:,} simulated draws{points and points + ' allowed for their error'}"
+
+
+def _two_digits_up(number: float) -> str:
+    place = max(0, 1 - math.floor(math.log10(number)))
+    return f"{math.ceil(number * 10**place * (1 - 1e-12)) / 10**place:.{place}f}"
+
+
+# Simulated noise of blocks whose law is not known in closed form: drawn once, and only if that takes little time.
+#
+# Noise does not depend on the data, so drawing it for this purpose costs no budget. It comes from a seed of its own,
+# so that what is estimated from it is always the same.
+
 
 # Nanoseconds that a simulation is said to take (by durations.py, not by a clock): half a second anyway, two at most.
 EFFORT, MOST_EFFORT = 5 * 10**8, 2 * 10**9
@@ -126,18 +156,53 @@ def estimated_margin(sizes: IntArray, level: float, chain: bool = False) -> tupl
     """
     draws, columns = sizes.shape
     allowed = 1 - level
-    # Cells that rarely stray together look too certain: no smaller error than that of independent cells.
     least = math.sqrt(allowed * level / (draws * columns))
     if STANDARD_ERRORS * least > allowed:
         return None
 
-    def error_of(margin: int) -> tuple[float, float]:
-        beyond: Floats = (sizes > margin).mean(axis=1)
-        return float(beyond.mean()), max(least, standard_error(beyond, chain))
+    def holds(margin: int) -> bool:
+        share, error = _beyond(sizes, margin, level, chain)
+        return share + STANDARD_ERRORS * error <= allowed
 
-    low, high = -1, int(sizes.max(initial=0))
+    margin = smallest_margin(holds, int(sizes.max(initial=0)))
+    return margin, _beyond(sizes, margin, level, chain)[1]
+
+
+def smallest_margin(holds: Callable[[int], bool], top: int | None = None) -> int:
+    """The smallest margin that holds, where all larger ones do; ``top`` is known to.
+
+    >>> smallest_margin(lambda margin: margin**2 >= 50), smallest_margin(lambda margin: margin**2 >= 50, 8)
+    (8, 8)
+    """
+    low, high = -1, 1 if top is None else top
+    while top is None and not holds(high):
+        low, high = high, 2 * high + 1
     while high - low > 1:
         middle = (low + high) // 2
-        share, error = error_of(middle)
-        low, high = (low, middle) if share + STANDARD_ERRORS * error <= allowed else (middle, high)
-    return high, error_of(high)[1]
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def margin_before_rounding(sizes: IntArray, level: float, margin: int, chain: bool = False) -> float:
+    """The same margin as if noise were not whole numbers: from margin - 1/2, just too small, to margin + 1/2.
+
+    >>> import numpy as np
+    >>> round(margin_before_rounding(np.arange(1000).reshape(1000, 1) % 100, 0.95, 97), 2)
+    96.56
+    """
+    if margin == 0:
+        return 0.0
+    found = [_beyond(sizes, each, level, chain) for each in (margin - 1, margin)]
+    # Tails are about exponential, so that logarithms are about linear.
+    above, below = (math.log((share + STANDARD_ERRORS * error) / (1 - level)) for share, error in found)
+    return margin - 0.5 + max(0.0, above) / (max(0.0, above) - min(below, -1e-9))
+
+
+def _beyond(sizes: IntArray, margin: int, level: float, chain: bool) -> tuple[float, float]:
+    """The fraction of the noise beyond a margin, and its standard error.
+
+    Cells that rarely stray together look too certain: the error is no smaller than that of independent cells.
+    """
+    beyond: Floats = (sizes > margin).mean(axis=1)
+    least = math.sqrt((1 - level) * level / sizes.size)
+    return float(beyond.mean()), max(least, standard_error(beyond, chain))

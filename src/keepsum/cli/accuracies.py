@@ -5,36 +5,39 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from keepsum._saying import arg
 from keepsum._text import percent
+from keepsum.accuracy.choose import AccuracyCurve, Answer, Candidates, CurvePoint, curve_of
+from keepsum.accuracy.levels import AxisTotals, axis_totals
+from keepsum.accuracy.margins import Accuracy
+from keepsum.accuracy.shares import BudgetShares, SharedBudget
+from keepsum.cli.reporting import worries
 from keepsum.cli.screen import shown as shown_path
 from keepsum.errors import InputError
+from keepsum.planning.plan import CompiledPlan
+from keepsum.privacy.distance import TO, Neighbours
+from keepsum.privacy.families import MechanismFamily
+from keepsum.privacy.gaussian import Gaussian
+from keepsum.privacy.laplace import Laplace
 from keepsum.privacy.numbers import shown
-from keepsum.specs.commands import arguments_of
-from keepsum.specs.spec import Noise, Spec
-
-if TYPE_CHECKING:
-    from keepsum.accuracy.axis_totals import AxisTotals
-    from keepsum.accuracy.budget_shares import BudgetShares
-    from keepsum.accuracy.candidates import Point
-    from keepsum.accuracy.curve import AccuracyCurve
-    from keepsum.accuracy.margins import Accuracy
-    from keepsum.accuracy.targets import Answer
-    from keepsum.planning.plan import CompiledPlan
-    from keepsum.privacy.families import Family
-    from keepsum.privacy.laplace import Laplace
-    from keepsum.specs.job import Job
-    from keepsum.tables.invariants import Invariants
-    from keepsum.tables.records import Records
-    from keepsum.tables.released import ReleasedTable
-    from keepsum.tables.table import Table
+from keepsum.privacy.profile import RULE
+from keepsum.releasing.explain import person_statements
+from keepsum.releasing.wording import guarantee_lines, margin_lines, unit_topic
+from keepsum.specs.job import Job
+from keepsum.specs.option import listed
+from keepsum.specs.spec import NoiseSpec, Spec
+from keepsum.specs.writing import arguments_of
+from keepsum.tables.invariants import Invariants
+from keepsum.tables.released import ReleasedTable, fresh_name
+from keepsum.tables.table import Table
 
 
 @dataclass(frozen=True)
-class Target:
+class MarginTarget:
     """The margin of error to reach, of a typical cell or of the one where it is largest."""
 
     margin: int
@@ -47,88 +50,58 @@ class Result:
 
     job: Job
     plan: CompiledPlan
-    family: Family
+    family: MechanismFamily
     accuracy: Accuracy
     totals: list[AxisTotals]
     curve: AccuracyCurve
-    target: Target | None
+    target: MarginTarget | None
     answer: Answer | None
     shares: BudgetShares | None = None
 
     @property
-    def point(self) -> Point:
+    def point(self) -> CurvePoint:
         """The noise that was declared or found."""
         return next(point for point in self.curve.points if point.value == self.family.value)
 
-    @property
-    def warnings(self) -> list[str]:
-        """What is worrying about the loss, or about the records."""
-        from keepsum.releasing.counted import records_concern
-        from keepsum.releasing.statements import loss_concern
-
-        return [*loss_concern(self.plan.guarantee, self.plan.records), *records_concern(self.plan.records)]
-
     def margins_table(self) -> ReleasedTable:
         """The margin of every cell, as a table: none of it comes from a count."""
-        from keepsum.tables.released import ReleasedTable
-
         domain = self.plan.invariants.domain
         if domain is None:
             raise AssertionError("what a shell declares has names")
-        name = "margin"
-        while name in domain.axes:
-            name += "_"
-        return ReleasedTable(domain, self.accuracy.margins, name)
+        return ReleasedTable(domain, self.accuracy.margins, fresh_name("margin", domain.axes))
 
 
-def check_shared(job: Job, target: Target | None) -> Laplace:
+def check_shared(job: Job, target: MarginTarget | None) -> Laplace:
     """The noise whose budget is to be shared; refuse any other."""
-    from keepsum.privacy.laplace import Laplace
-    from keepsum.privacy.neighbours import Neighbours
-
     request = job.noise()
     if target is not None:
-        raise InputError("Option --share-budget must not be combined with --target-moe. Give --epsilon instead.")
+        raise InputError(f"{arg.share_budget} must not be combined {arg.target_moe:with}. Give {arg.epsilon} instead.")
     if not isinstance(request, Laplace):
-        raise InputError("Option --share-budget requires l1 Laplace noise. Leave out --mechanism gaussian.")
+        raise InputError(f"{arg.share_budget} requires l1 Laplace noise. {arg.mechanism:Leave out} gaussian.")
     if request.neighbours is None or not request.focus:
         raise InputError(
-            "Option --share-budget requires --epsilon without --per-unit, and a --focus for each level, such as "
-            "--focus county=4, whose value is a weight."
+            f"{arg.share_budget} requires {arg.epsilon} without {arg.per_unit}, and a {arg.focus} for each level, "
+            f"such as {arg.focus({'county': 4})}, whose value is a weight."
         )
     if job.spec.mechanism.focus_files or job.spec.mechanism.subset:
-        raise InputError("Option --share-budget requires levels that are totals of axes. Leave out --focus-file.")
+        raise InputError(f"{arg.share_budget} requires levels that are totals of axes. {arg.focus_file:Leave out}.")
     if request.neighbours != Neighbours():
-        raise InputError("Option --share-budget must not be combined with --attributes or --to. Leave these out.")
+        raise InputError(f"{arg.share_budget} must not be combined {arg.attributes:with} or {arg.to}. Leave these out.")
     return request
 
 
-def shared(request: Laplace, kept: Invariants, records: Records | None) -> BudgetShares:
-    """The shares of a budget with the least error, where the shares that were declared are weights."""
-    from keepsum.accuracy.budget_shares import BudgetShares
-    from keepsum.accuracy.share_search import Budget
-
-    axes = tuple(level.axes for level in request.focus)
-    return BudgetShares(Budget(kept, records, axes, request.epsilon, request.weights))
-
-
 def result_of(
-    job: Job,
-    kept: Invariants,
-    table: Table,
-    level: float,
-    target: Target | None,
-    share_budget: bool = False,
+    job: Job, kept: Invariants, table: Table, level: float, target: MarginTarget | None, share_budget: bool = False
 ) -> Result:
     """Work out margins of error, at the declared loss, or at the least one that reaches a target.
 
     With ``share_budget``, at the shares with the least error.
     """
-    from keepsum.accuracy.axis_totals import axis_totals
-    from keepsum.accuracy.candidates import Candidates
-    from keepsum.accuracy.curve import curve_of
-
-    shares = shared(check_shared(job, target), kept, table.records) if share_budget else None
+    shares = None
+    if share_budget:  # the shares that were declared are weights
+        request = check_shared(job, target)
+        axes = tuple(level.axes for level in request.focus)
+        shares = BudgetShares(SharedBudget(kept, table.records, axes, request.epsilon, request.weights))
     candidates = Candidates.of(kept, job.noise(table) if shares is None else shares.mechanism, table.records, level)
     answer = None
     if target is not None:
@@ -142,28 +115,27 @@ def result_of(
 
 def sections_of(result: Result) -> list[tuple[str, list[str]]]:
     """What is shown on a terminal."""
-    from keepsum.releasing.counted import margin_lines, unit_topic
-    from keepsum.releasing.explain import person_statements
-    from keepsum.releasing.statements import guarantee_lines
-
     plan, statements = result.plan, person_statements(result.plan)
+    shares: list[tuple[str, list[str]]] = []
+    if result.shares is not None:
+        use = f"pass {options_of(result.family)} to keepsum plan or keepsum release"
+        shares = [("Shares", result.shares.lines()), ("To use them", [use])]
     return [
         *unit_topic(plan.records),
         *([] if result.job.name is None else [("Release", [result.job.name])]),
         *_found(result),
-        *_shares(result),
+        *shares,
         (statements.title, [statements.headline()]),
         ("Each count", [str(result.accuracy), *margin_lines(plan.records)]),
         *([("Totals", [str(totals) for totals in result.totals])] if result.totals else []),
         ("Compared", result.curve.lines(result.family.value)),
         ("Noise", [repr(plan.mechanism)]),
         ("Guarantee", guarantee_lines(plan.guarantee)),
-        *(("Warning", [sentence]) for sentence in result.warnings),
+        *(("Warning", [sentence]) for sentence in worries(plan)),
     ]
 
 
 def _found(result: Result) -> list[tuple[str, list[str]]]:
-    """The target and the loss that reaches it, if there is a target."""
     if result.target is None or result.answer is None:
         return []
     name, value = result.family.parameter, shown(result.answer.value)
@@ -185,20 +157,12 @@ def _found(result: Result) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _shares(result: Result) -> list[tuple[str, list[str]]]:
-    """The shares that were found, if they were looked for."""
-    if result.shares is None:
-        return []
-    use = f"pass {options_of(result.family)} to keepsum plan or keepsum release"
-    return [("Shares", result.shares.lines()), ("To use them", [use])]
-
-
 def _use(result: Result) -> str:
     """What to pass to other commands, or to write into the spec if that alone says what is found."""
     job, family = result.job, result.family
     if job.lines is None:
         return f"pass {options_of(family)} to keepsum plan or keepsum release, in place of --target-moe"
-    if job.options.mechanism != Noise():
+    if job.options.mechanism != NoiseSpec():
         return f"pass {_passed(result)} to keepsum plan or keepsum release, in place of --target-moe"
     table = "" if job.name is None else f" for table {job.name!r}"
     spec = shown_path(job.lines.name)
@@ -221,26 +185,20 @@ def _passed(result: Result) -> str:
     if not family.per_person and family.parameter != "sigma":
         found["per_unit"] = True
         found["delta"] = job.spec.mechanism.delta if typed.delta is None else typed.delta
-    files = [word for file in typed.focus_files or [] for word in ("--focus-file", file)]
     given = arguments_of(Spec(mechanism=msgspec.structs.replace(typed, **found)))
-    return shlex.join([*begin, *(word for option in given for word in option), *files])
+    return shlex.join([*begin, *(word for option in given for word in option)])
 
 
-def options_of(family: Family) -> str:
+def options_of(family: MechanismFamily) -> str:
     """The options that request this noise.
 
     >>> from keepsum.privacy import Gaussian, Laplace
-    >>> from keepsum.privacy.families import Family
-    >>> options_of(Family(Laplace("0.5", "l2", attributes=["age group"])))
+    >>> from keepsum.privacy.families import MechanismFamily
+    >>> options_of(MechanismFamily(Laplace("0.5", "l2", attributes=["age group"])))
     "--epsilon 0.5 --norm l2 --attributes 'age group'"
-    >>> options_of(Family(Gaussian.per_unit("0.5", "1e-6")))
+    >>> options_of(MechanismFamily(Gaussian.per_unit("0.5", "1e-6")))
     '--mechanism gaussian --epsilon 0.5 --delta 1e-6 --per-unit'
     """
-    from keepsum.privacy.gaussian import Gaussian
-    from keepsum.privacy.neighbours import TO
-    from keepsum.privacy.profile import RULE
-    from keepsum.specs.quoting import listed
-
     member, neighbours = family.member, family.member.neighbours
     options = ["--mechanism gaussian"] if isinstance(member, Gaussian) else []
     options.append(f"--{family.parameter} {shown(family.value)}")
@@ -264,8 +222,6 @@ def options_of(family: Family) -> str:
 
 def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str, Any]:
     """What is found, as JSON."""
-    from keepsum.releasing.explain import person_statements
-
     point, answer, columns = result.point, result.answer, result.curve.to_dict()
     statements = person_statements(result.plan)
     found = None
@@ -313,7 +269,7 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
         "curve": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)],
         "margins": None if margins is None else shown_path(margins),
         "plot": None if plot is None else shown_path(plot),
-        "warnings": result.warnings,
+        "warnings": worries(result.plan),
     }
 
 

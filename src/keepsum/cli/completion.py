@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from keepsum._text import has_number
-from keepsum.specs.quoting import quoted
+from keepsum.specs.option import quoted
 
 LONGEST_HEADER = 10**5  # bytes of a file that are looked at
 DELIMITERS = ",;\t|"
@@ -41,7 +41,7 @@ def _after(separator: str, ctx: typer.Context, incomplete: str) -> list[str]:
 def _columns(ctx: typer.Context) -> list[str]:
     """The columns of the file on the line, if there is one."""
     # While an option on the line has no value yet, arguments are not assigned to their names.
-    for file in (ctx.params.get("table"), *ctx.args):
+    for file in (ctx.params.get("source_data"), *ctx.args):
         with suppress(OSError, ValueError, csv.Error):
             if isinstance(file, str) and Path(file).is_file():
                 return header(Path(file))

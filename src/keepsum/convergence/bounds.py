@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arguments import as_array, check_flag, check_number, check_whole
+from keepsum._saying import arg
 from keepsum._text import given, type_of
 from keepsum.convergence.times import MeetingTimes
 from keepsum.errors import InputError
@@ -136,7 +137,7 @@ def tv_upper_bound(
     steps = as_array(t)
     if steps is None or steps.dtype.kind not in "iu" or np.any(steps < 0):
         raise InputError(f"t must be a whole number from 0, or an array of them, got {given(t)}.")
-    confidence, refined = check_number(confidence, "The confidence", 0, 1), check_flag(refined, "refined=")
+    confidence, refined = check_number(confidence, "The confidence", 0, 1), check_flag(refined, f"{arg.refined}")
     excess = np.sort(meetings.excess)
     figures = np.array([_at(excess, meetings.lag, int(step), 1 - confidence) for step in steps.reshape(-1)])
     estimate, error, upper = figures.reshape((*steps.shape, 3)).transpose(steps.ndim, *range(steps.ndim))
@@ -271,7 +272,7 @@ def choose_lag(
     32
     """
     if not callable(meet):
-        raise InputError(f"meet= must be a function of the lag, got {type_of(meet)}.")
+        raise InputError(f"{arg.meet} must be a function of the lag, got {type_of(meet)}.")
     first, factor = check_whole(first, "The first lag", 1), check_whole(factor, "The factor", 2)
     tolerance, most = check_number(tolerance, "The tolerance", 0, np.inf), check_whole(most, "The largest lag", first)
     tried: list[tuple[int, float]] = []
@@ -280,7 +281,7 @@ def choose_lag(
     while lag <= most:
         times = meet(lag)
         if not isinstance(times, MeetingTimes):
-            raise InputError(f"meet= must return MeetingTimes, got {type_of(times)}.")
+            raise InputError(f"{arg.meet} must return MeetingTimes, got {type_of(times)}.")
         if times.censored.any():
             raise InputError(f"Every pair must have met to choose a lag, got {times!r}. Raise max_steps.")
         bound = tv_upper_bound(times).estimate
@@ -293,5 +294,5 @@ def choose_lag(
             good = times
         lag *= factor
     raise InputError(
-        f"No lag up to {most:,} is long enough: the bound at t = 0 was still {tried[-1][1]:.3g}. Raise most=."
+        f"No lag up to {most:,} is long enough: the bound at t = 0 was still {tried[-1][1]:.3g}. Raise {arg.most}."
     )

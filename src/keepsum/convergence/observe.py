@@ -1,11 +1,9 @@
-"""How close chains come to their target: bounds on the total variation from the meeting times of coupled chains.
-
-This needs no data and spends no budget: noise does not depend on counts. Meeting times are cached (``store.py``). The
-seed of chunk k of the pairs follows from the chain's fingerprint and k: anybody can run it again.
-"""
+"""How close chains come to their target: bounds on the total variation from the meeting times of coupled chains."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keepsum._arguments import check_number, check_whole
+from keepsum._cache import CacheFile
 from keepsum._progress import doing
+from keepsum._saying import arg
 from keepsum._text import percent, type_of
 from keepsum._threads import threads_of
 from keepsum.convergence.bounds import TvBound, clopper_pearson, tv_upper_bound
-from keepsum.convergence.store import CHUNK_PAIRS, MeetingTimeStore
 from keepsum.convergence.times import MeetingTimes
 from keepsum.errors import InputError
 from keepsum.privacy.guarantee import SamplingError
@@ -31,6 +30,65 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from keepsum.sampling.general.chains import Chain
+
+
+# The file cache of meeting times: pairs of chains that were run once are not run again.
+#
+# Times are stored pair by pair, in chunks, so that an interrupted run resumes where it stopped, and another plan with
+# the same blocks reuses them.
+
+
+CHUNK_PAIRS = 250  # pairs that are run and stored together
+
+
+class MeetingTimeStore:
+    """The file that holds the meeting times of one chain, in chunks; -1 for a pair that was given up.
+
+    Parameters
+    ----------
+    name
+        The file's name: one for each chain, lag and step at which pairs are given up.
+    lag, give_up
+        The smallest and the largest possible meeting time.
+    """
+
+    def __init__(self, name: str, lag: int, give_up: int) -> None:
+        self._file = CacheFile("convergence", f"{name}.json")
+        self._name, self._lag, self._give_up = name, lag, give_up
+
+    def read(self) -> list[list[int]]:
+        """The stored chunks; none if the file is missing or damaged."""
+        digest, _, text = (self._file.read() or "").partition("\n")
+        if digest != self._digest(text):
+            return []
+        try:
+            chunks = json.loads(text)
+        except (ValueError, RecursionError):
+            return []
+        whole = isinstance(chunks, list) and all(
+            isinstance(chunk, list) and len(chunk) == CHUNK_PAIRS and all(self._possible(time) for time in chunk)
+            for chunk in chunks
+        )
+        return chunks if whole else []
+
+    def _digest(self, text: str) -> str:
+        """What tells a file that was damaged, or copied from another chain's: whoever forges one can forge it too."""
+        return hashlib.sha256(f"{self._name} {text}".encode()).hexdigest()
+
+    def _possible(self, time: object) -> bool:
+        return type(time) is int and (time == -1 or self._lag <= time <= self._give_up)
+
+    def write(self, chunks: list[list[int]]) -> None:
+        """Replace the file atomically; where the folder cannot be written to, nothing is stored."""
+        text = json.dumps(chunks)
+        self._file.write(f"{self._digest(text)}\n{text}")
+
+
+# How close chains come to their target: bounds on the total variation from the meeting times of coupled chains.
+#
+# This needs no data and spends no budget: noise does not depend on counts. Meeting times are cached.
+# The seed of chunk k of the pairs follows from the chain's fingerprint and k: anybody can run it again.
+
 
 # Pairs per form of blocks, the fewest of them, and their total cost, in independent cells drawn (a minute).
 DEFAULT_PAIRS, FEWEST_DEFAULT_PAIRS, PAIRS_EFFORT = 4000, 300, 2 * 10**9
@@ -211,7 +269,7 @@ def observe_all(
     pairs = None if pairs is None else check_whole(pairs, "The number of pairs", FEWEST_PAIRS, MOST_PAIRS)
     confidence = float(check_number(confidence, "The confidence", *CONFIDENCES))
     if progress is not None and not callable(progress):
-        raise InputError(f"progress= must be a function of the pairs done and wanted, got {type_of(progress)}.")
+        raise InputError(f"{arg.progress} must be a function of the pairs done and wanted, got {type_of(progress)}.")
     wanted, each = _wanted(chains, pairs), _each(chains, confidence)
     reporter = _Reporter(progress, sum(wanted))
     workers = threads_of(threads)

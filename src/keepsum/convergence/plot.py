@@ -11,6 +11,7 @@ import numpy as np
 from keepsum._arguments import check_number, check_text
 from keepsum._arrays import Floats, IntArray
 from keepsum._extras import missing
+from keepsum._saying import the
 from keepsum._text import percent
 from keepsum.convergence.bounds import first_step_below, tv_upper_bound
 from keepsum.convergence.times import MeetingTimes
@@ -64,7 +65,7 @@ def plot_bound(
     """
     curves = [times] if isinstance(times, MeetingTimes) else list(times) if isinstance(times, Sequence) else []
     if not curves or not all(isinstance(curve, MeetingTimes) for curve in curves):
-        raise InputError("Times must be MeetingTimes, or several of them. Use ks.mcmc.meeting_times.")
+        raise InputError(f"Times must be MeetingTimes, or several of them. Use {the.call('ks.mcmc.meeting_times')}.")
     level, confidence = check_number(level, "The level", 0, 1), check_number(confidence, "The confidence", 0, 1)
     if title is not None:
         check_text(title, "The title")

@@ -8,26 +8,31 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from keepsum.desk.jobs import Job
+from keepsum._progress import doing
+from keepsum._saying import Text
+from keepsum.accuracy.disclosure import Bounds, bounded_cells
+from keepsum.accuracy.levels import accuracy_by_level
+from keepsum.accuracy.margins import Accuracy
+from keepsum.desk.jobs import BackgroundJob
 from keepsum.errors import KeepsumError
+from keepsum.ledger.assessment import Assessment
+from keepsum.ledger.ledger import Ledger
+from keepsum.planning.plan import CompiledPlan, compile_plan
+from keepsum.releasing.codec import LEVEL
+from keepsum.releasing.postprocess import check_nonnegative, checked_norm
+from keepsum.releasing.release import Prepared, prepare
+from keepsum.sources.headers import Header
+from keepsum.sources.reading import FileForm, open_columns
 from keepsum.sources.uploads import Upload
+from keepsum.specs.building import kept_of, noise_of, table_of
 from keepsum.specs.spec import Spec
-
-if TYPE_CHECKING:
-    from keepsum.accuracy.disclosure import Bounds
-    from keepsum.accuracy.margins import Accuracy
-    from keepsum.ledger.assessment import Assessment
-    from keepsum.ledger.ledger import Ledger
-    from keepsum.planning.plan import CompiledPlan
-    from keepsum.releasing.release import Prepared
-    from keepsum.sources.headers import Header
-    from keepsum.tables.findings import Finding
-    from keepsum.tables.invariants import Invariants
-    from keepsum.tables.table import Table
+from keepsum.tables.findings import Finding
+from keepsum.tables.invariants import Invariants
+from keepsum.tables.table import Table
 
 COLUMNS, TABLE, KEPT, PLAN, MARGINS, READY = STAGES = ("columns", "table", "kept", "plan", "margins", "ready")
 DOING = {
@@ -76,6 +81,10 @@ class Problem:
     message: str
     finding: Finding | None = None
 
+    def refers_to(self, option: str) -> bool:
+        """Whether the sentence refers to an option, by the name of its argument."""
+        return any(part.kind == "option" and part.name == option for part in Text(self.message).parts)
+
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -94,12 +103,12 @@ class Ready:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class DraftState:
     """What is known of a draft at this moment; ``job`` is at work on what is missing, if something is."""
 
     made: dict[str, Any] = field(default_factory=dict)
     problem: Problem | None = None
-    job: Job | None = None
+    job: BackgroundJob | None = None
 
     @property
     def header(self) -> Header | None:
@@ -144,7 +153,7 @@ class Stages:
         self._last: dict[str, tuple[bytes, Any]] = {}
         self.ledger = ledger
 
-    def look(self, draft: Draft, upto: str) -> tuple[Look, bool]:
+    def look(self, draft: Draft, upto: str) -> tuple[DraftState, bool]:
         """What is known up to a stage, and whether that is all that can be."""
         keys = draft.keys()
         made: dict[str, Any] = {}
@@ -152,13 +161,13 @@ class Stages:
             for stage in STAGES[: STAGES.index(upto) + 1]:
                 key, value = self._last.get(stage, (b"", None))
                 if key != keys[stage]:
-                    return Look(made), False
+                    return DraftState(made), False
                 if isinstance(value, Problem):
-                    return Look(made, value), True
+                    return DraftState(made, value), True
                 made[stage] = value
-        return Look(made), True
+        return DraftState(made), True
 
-    def make(self, draft: Draft, upto: str, job: Job) -> None:
+    def make(self, draft: Draft, upto: str, job: BackgroundJob) -> None:
         """Make what is missing, up to a stage."""
         keys = draft.keys()
         for stage in STAGES[: STAGES.index(upto) + 1]:
@@ -167,7 +176,7 @@ class Stages:
                 return
             if complete:
                 continue
-            job.doing(DOING[stage])
+            doing(DOING[stage])
             value = self._made(stage, draft, look.made, job)
             job.check()  # what was stopped must not take the place of what was made meanwhile
             with self._lock:
@@ -178,57 +187,27 @@ class Stages:
         with self._lock:
             self._last.pop(stage, None)
 
-    def _made(self, stage: str, draft: Draft, made: dict[str, Any], job: Job) -> Any:
-        """A stage, or why it cannot be made."""
+    def _made(self, stage: str, draft: Draft, made: dict[str, Any], job: BackgroundJob) -> Any:
         try:
             return MAKERS[stage](draft, made, job, self.ledger)
         except KeepsumError as error:
             return Problem(stage, str(error), getattr(error, "finding", None))
 
 
-def _columns(draft: Draft, made: dict[str, Any], job: Job, ledger: Ledger | None) -> Header:
-    from keepsum.sources.headers import Header
-    from keepsum.sources.reading import FileForm, open_columns
-
+def _columns(draft: Draft, made: dict[str, Any], job: BackgroundJob, ledger: Ledger | None) -> Header:
     form = FileForm.checked(draft.spec.source.sheet, draft.spec.source.encoding, None, None)
     source = open_columns(draft.upload, form=form).source
     return Header(list(source.names), source)
 
 
-def _table(draft: Draft, made: dict[str, Any], job: Job, ledger: Ledger | None) -> Table:
-    from keepsum.specs.building import table_of
-
-    return table_of(draft.spec, upload=draft.upload)
-
-
-def _kept(draft: Draft, made: dict[str, Any], job: Job, ledger: Ledger | None) -> Invariants:
-    from keepsum.specs.building import kept_of
-
-    return kept_of(draft.spec, made[TABLE])
-
-
-def _plan(draft: Draft, made: dict[str, Any], job: Job, ledger: Ledger | None) -> CompiledPlan:
-    from keepsum.planning.plan import compile_plan
-    from keepsum.specs.building import noise_of
-
-    return compile_plan(made[KEPT], noise_of(draft.spec.mechanism), records=made[TABLE].records)
-
-
-def _measured(draft: Draft, made: dict[str, Any], job: Job, ledger: Ledger | None) -> Measured:
-    from keepsum.accuracy.disclosure import bounded_cells
-    from keepsum.accuracy.levels import accuracy_by_level
-    from keepsum.releasing.records import LEVEL
-
+def _measured(draft: Draft, made: dict[str, Any], job: BackgroundJob, ledger: Ledger | None) -> Measured:
     plan, table = made[PLAN], made[TABLE]
     plan.check_samplers()
     found = accuracy_by_level(plan.blocks, LEVEL)
     return Measured(found, bounded_cells(plan.structure, table.counts, found.margins))
 
 
-def _ready(draft: Draft, made: dict[str, Any], job: Job, ledger: Ledger | None) -> Ready:
-    from keepsum.releasing.postprocess import check_nonnegative, checked_norm
-    from keepsum.releasing.release import prepare
-
+def _ready(draft: Draft, made: dict[str, Any], job: BackgroundJob, ledger: Ledger | None) -> Ready:
     spec, plan = draft.spec, made[PLAN]
     if spec.postprocess.nonnegative:
         check_nonnegative(plan.structure, checked_norm(spec.postprocess.norm or "l1"))
@@ -238,15 +217,17 @@ def _ready(draft: Draft, made: dict[str, Any], job: Job, ledger: Ledger | None) 
     )
     if ledger is None:
         return Ready(prepared)
-    job.doing("comparing with the releases of the ledger")
+    doing("comparing with the releases of the ledger")
     return Ready(prepared, ledger.assess([prepared.plan], spec.ledger.dataset)[-1])
 
 
-MAKERS: dict[str, Callable[[Draft, dict[str, Any], Job, Any], Any]] = {
+MAKERS: dict[str, Callable[[Draft, dict[str, Any], BackgroundJob, Any], Any]] = {
     COLUMNS: _columns,
-    TABLE: _table,
-    KEPT: _kept,
-    PLAN: _plan,
+    TABLE: lambda draft, made, job, ledger: table_of(draft.spec, upload=draft.upload),
+    KEPT: lambda draft, made, job, ledger: kept_of(draft.spec, made[TABLE]),
+    PLAN: lambda draft, made, job, ledger: compile_plan(
+        made[KEPT], noise_of(draft.spec.mechanism), records=made[TABLE].records
+    ),
     MARGINS: _measured,
     READY: _ready,
 }

@@ -1,30 +1,211 @@
-"""The desk: one draft, what follows from it, the work in progress and the release that came of it.
-
-Every change is made from a version of the draft: one that was made from an earlier version, in another tab, is refused.
-A version is released once, however often the button is pressed.
-"""
+"""The desk: one draft, what follows from it, the work in progress and the releases that came of it."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
 
-from keepsum.desk.deriving import COLUMNS, READY, Draft, Look, Problem, Stages
+from keepsum._text import given, how_many, shown_name
+from keepsum.accounting.composition import compose
+from keepsum.accounting.total import Cost
+from keepsum.desk.deriving import COLUMNS, READY, Draft, DraftState, Problem, Stages
 from keepsum.desk.finished import Drawing, Finished
-from keepsum.desk.history import Made
-from keepsum.desk.jobs import Job, Worker
-from keepsum.desk.knowing import to_know
-from keepsum.desk.scenes import Scene
-from keepsum.desk.terms import in_page_terms
+from keepsum.desk.jobs import BackgroundJob, Worker
 from keepsum.errors import InputError
-from keepsum.facade.charging import ledger_of
+from keepsum.facade.objects import ledger_of
+from keepsum.ledger.ledger import Ledger
+from keepsum.planning.plan import CompiledPlan
+from keepsum.privacy.distance import Distance
+from keepsum.releasing.wording import loss_concern
+from keepsum.sources.headers import Header
 from keepsum.sources.uploads import Upload
-from keepsum.specs.spec import Charged, Noise, Output, Source, Spec
+from keepsum.specs.faces import on_page
+from keepsum.specs.options import with_values
+from keepsum.specs.proposals import likely_columns
+from keepsum.specs.spec import Charged, NoiseSpec, Output, SourceSpec, Spec
+from keepsum.tables.findings import (
+    BlankTotals,
+    Finding,
+    Following,
+    NestedAxes,
+    Numbers,
+    Same,
+    Sheets,
+    Sparse,
+    TotalLabels,
+)
+
+# What a curator must say to know before a release is made: that it protects little, or that it has a large delta.
+
+LOSS, DELTA = "loss", "delta"
+
+
+@dataclass(frozen=True)
+class Acknowledgement:
+    """A sentence about a release, and the words beside the tick that says that one knows it."""
+
+    key: str
+    sentence: str
+    words: str
+
+
+def to_know(plan: CompiledPlan, spec: Spec) -> list[Acknowledgement]:
+    """What must be ticked before a release by this plan."""
+    found = [
+        Acknowledgement(LOSS, sentence, "I know that this gives little protection.")
+        for sentence in loss_concern(plan.guarantee, plan.records)
+    ]
+    if spec.output.accept_delta is not None:
+        sentence = f"What sampling adds to delta was accepted: up to {spec.output.accept_delta} for one person."
+        found.append(Acknowledgement(DELTA, sentence, "I know that the limit may not hold, with this probability."))
+    return found
+
+
+# What is noticed in a table, in sentences of the page, which has a button for each way out.
+
+
+def as_on_page(message: str, finding: Finding | None = None) -> str:
+    """A message in the words of the page, or what was noticed if that is what it is about."""
+    return on_page(message) if finding is None else noticed(finding)
+
+
+def noticed(finding: Finding) -> str:
+    """What was noticed, for a page that has a button for each way out."""
+    match finding:
+        case TotalLabels() | BlankTotals():
+            return _totals(finding)
+        case NestedAxes():
+            child, parent = finding.parents[0]
+            each = f"Most labels of {child!r} have" if finding.nearly else f"Each {child!r} has"
+            return (
+                f"{each} one {parent!r} in the data, as if nested in it. Nest it, and each {child!r} has cells in its "
+                f"own {parent!r} alone."
+            )
+        case Same():
+            first, second = finding.columns
+            return f"Columns {first!r} and {second!r} determine each other, so one of them says nothing new."
+        case Following():
+            return f"Each {finding.axis!r} has one {finding.code!r} in the data, so {finding.code!r} says nothing new."
+        case Sparse():
+            return (
+                f"Most of the {finding.cells:,} combinations of categories have no row, and each would become a cell. "
+                f"Say under Columns which column is within which, or declare the categories."
+            )
+        case Numbers():
+            wide = " Tables with the counts in several columns are for the shell." if finding.may_be_wide else ""
+            return (
+                f"Column {finding.columns[0]!r} contains numbers: it may be another measure, and whatever a table is "
+                f"counted by is published as it is. What is it?{wide}"
+            )
+    if isinstance(finding, Sheets):
+        return f"{finding.file!r} has several sheets. Which one is the table?"
+    return (
+        f"{finding.file!r} is text in another encoding than UTF-8. It may be {given(finding.likely)}; if not, save it "
+        f"as UTF-8 and choose it again."
+    )
+
+
+def _totals(finding: TotalLabels | BlankTotals) -> str:
+    if isinstance(finding, BlankTotals):
+        return (
+            f"Column {finding.column!r} is empty in {finding.row}, and the label {shown_name(finding.label)} in column "
+            f"{finding.axis!r} says that this is a row of totals, which would be counted twice."
+        )
+    if finding.are_columns:
+        return "Some columns may be totals of the others, which would be counted twice. Leave them out?"
+    return (
+        f"Rows with the label {shown_name(finding.labels[0])} in column {finding.axis!r} look like totals, which would "
+        f"be counted twice. Leave them out, or declare the categories of {finding.axis!r} if it is one of them."
+    )
+
+
+# The releases that a desk has made, and what those of one file lose together: losses add up, with a ledger or
+# without.
+#
+# The rule is that of the ledger (``accounting.compose``). It is stated for one person where all of them keep the same
+# totals of the same table, and else per unit of distance, as kept totals of different tables have to be put together.
+
+
+@dataclass(frozen=True)
+class MadeRelease:
+    """A release: the file that it was made of, what was said of that and kept, and what it cost."""
+
+    file: bytes
+    table: bytes
+    cost: Cost
+    person: str | None  # the loss of one person, if the release was asked for by that
+
+    @classmethod
+    def of(cls, file: bytes, spec: Spec, plan: CompiledPlan) -> MadeRelease:
+        """A release of a file by this plan."""
+        return cls(file, table_key(spec), Cost.of(plan.guarantee), _person(spec, plan))
+
+
+def _person(spec: Spec, plan: CompiledPlan) -> str | None:
+    return None if spec.mechanism.per_unit or plan.person is None else str(plan.stated_loss)
+
+
+def table_key(spec: Spec) -> bytes:
+    """What a table and its kept totals depend on, besides the file."""
+    return msgspec.json.encode([spec.source, spec.records, spec.axes, spec.keep])
+
+
+def words_on(made: Sequence[MadeRelease], spec: Spec, plan: CompiledPlan | None) -> str | None:
+    """How many releases were made of a file, what they lose together, and with the one that is planned."""
+    if not made:
+        return None
+    count = f"{how_many(len(made), 'release')} of this file {'was' if len(made) == 1 else 'were'} made"
+    start = f"{count} at this page already. Losses of releases of the same data add up"
+    if plan is None:
+        return f"{start}."
+    same = all(one.table == table_key(spec) for one in made)
+    costs = [one.cost for one in made]
+    before = compose(costs, same_table=same)
+    after = compose([*costs, Cost.of(plan.guarantee)], same_table=same)
+    person = plan.person
+    if person is None or not same or plan.mechanism.focus or (person.norm == "l2" and after.norm == "l1"):
+        first, then = before.at(Distance(before.norm, 1)), after.at(Distance(after.norm, 1))
+        stated = [*(one.person for one in made), _person(spec, plan)]
+        if all(stated) and not same:
+            *earlier, now = stated
+            start += (
+                f". For one person, {', '.join(map(str, earlier))} so far and {now} by this one; but they keep other "
+                f"totals or are of other tables, so one person may lose more than the sum"
+            )
+        return f"{start}: per unit of distance they are {first} so far, and {then} with this one."
+    return f"{start}: one person's are {before.at(person)} so far, and {after.at(person)} with this one."
+
+
+# All that a page is made of, taken together at one moment: so no page shows one draft with the number of another.
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A draft, its version, what was asked for of it, and what else the desk has."""
+
+    draft: Draft | None
+    version: int
+    # What is known of the draft: up to the stage that was asked for, and of all stages.
+    look: DraftState
+    whole: DraftState
+    finished: Finished | None
+    releasing: BackgroundJob | None
+    progress: BackgroundJob | None  # the work that goes on
+    is_given_up: bool
+    ledger: Ledger | None
+    say: Callable[[str], str]
+    # The steps whose pages were opened with this file, and the releases that were made of it.
+    opened: frozenset[str] = frozenset()
+    made: tuple[MadeRelease, ...] = ()
+
+
+# Every change is made from a version of the draft: one that was made from an earlier version, in another tab, is
+# refused. A version is released once, however often the button is pressed.
 
 PATIENCE = 1.5  # seconds that a page waits for what it shows, before it shows progress instead
 LONGEST = 60  # seconds that an upload waits for the columns of its file
@@ -39,17 +220,19 @@ class StaleError(InputError):
 
 
 @dataclass
-class State:
+class DeskState:
     """What may be changed, and only under the desk's lock."""
 
     draft: Draft | None = None
     version: int = 0
-    deriving: dict[tuple[int, str], Job] = field(default_factory=dict)  # by version and stage, what is at work
-    releasing: Job | None = None
+    deriving: dict[tuple[int, str], BackgroundJob] = field(
+        default_factory=dict
+    )  # by version and stage, what is at work
+    releasing: BackgroundJob | None = None
     finished: Finished | None = None
     given_up: set[int] = field(default_factory=set)  # versions whose work was stopped
     opened: set[str] = field(default_factory=set)  # the steps whose pages were opened with this file
-    made: list[Made] = field(default_factory=list)  # all releases
+    made: list[MadeRelease] = field(default_factory=list)  # all releases
 
 
 class Desk:
@@ -62,14 +245,14 @@ class Desk:
     """
 
     def __init__(self, ledger: str | None = None, dataset: str | None = None) -> None:
-        self.say = in_page_terms
+        self.say = as_on_page
         self.ledger = ledger_of(ledger, dataset)
         path = None if self.ledger is None else str(self.ledger.path)
         self._charged = Charged(path=path, dataset=dataset)
         self._stages = Stages(self.ledger)
         self._worker = Worker()
         self._lock = threading.RLock()
-        self._state = State()
+        self._state = DeskState()
 
     # -- the draft ----------------------------------------------------------------------------------
 
@@ -89,13 +272,13 @@ class Desk:
         return self._state.finished
 
     @property
-    def releasing(self) -> Job | None:
+    def releasing(self) -> BackgroundJob | None:
         """The release that is being made, or the last one that was."""
         return self._state.releasing
 
     def put(self, upload: Upload, spec: Spec | None = None) -> None:
         """Begin a draft with a file; without a spec, the column of counts is guessed from its name."""
-        own = spec or Spec(source=Source(data=upload.name), mechanism=Noise(kind="laplace", epsilon="1"))
+        own = spec or Spec(source=SourceSpec(data=upload.name), mechanism=NoiseSpec(kind="laplace", epsilon="1"))
         digest = hashlib.sha256(upload.data).digest()
         with self._lock:
             self._state.opened = set()
@@ -105,9 +288,6 @@ class Desk:
 
     def guess(self) -> None:
         """Propose the column of counts, where a name or a single column of whole numbers says which it is."""
-        from keepsum.sources.headers import Header
-        from keepsum.specs.count_columns import likely_columns
-
         look = self.look(COLUMNS, LONGEST)
         with self._lock:
             draft = self._state.draft
@@ -118,8 +298,7 @@ class Desk:
             if count is None and not likely.wide:  # by its name alone, so that a wrong count in it is what is refused
                 count = likely_columns(Header(look.header.names)).count
             if count is not None:
-                source = msgspec.structs.replace(draft.spec.source, count=count)
-                self._replace(replace(draft, spec=msgspec.structs.replace(draft.spec, source=source)))
+                self._replace(replace(draft, spec=with_values(draft.spec, {"source.count": count})))
 
     def change(self, version: int, change: Callable[[Spec], Spec]) -> None:
         """Change what is said in the draft.
@@ -183,41 +362,41 @@ class Desk:
                 state = self._state
                 if version != state.version:  # another tab has changed the draft meanwhile
                     continue
-                look, whole = Look(), Look()
+                look, whole = DraftState(), DraftState()
                 if draft is not None:
                     look, whole = self._stages.look(draft, upto)[0], self._stages.look(draft, READY)[0]
                 if job is not None and not ended:
-                    look = Look(look.made, look.problem, job)
+                    look = DraftState(look.made, look.problem, job)
                 elif job is not None and job.problem is not None:
-                    look = Look(look.made, Problem(upto, job.problem))
+                    look = DraftState(look.made, Problem(upto, job.problem))
                 made = () if draft is None else tuple(one for one in state.made if one.file == draft.digest)
                 return Scene(
                     draft, version, look, whole, state.finished, state.releasing, self.progress, self.is_given_up,
                     self.ledger, self.say, frozenset(state.opened), made,
                 )  # fmt: skip
 
-    def look(self, upto: str, patience: float | None = None) -> Look:
+    def look(self, upto: str, patience: float | None = None) -> DraftState:
         """What is known of the draft up to a stage."""
         return self.scene(upto, patience).look
 
-    def _wanted(self, draft: Draft, version: int, upto: str) -> Job | None:
+    def _wanted(self, draft: Draft, version: int, upto: str) -> BackgroundJob | None:
         """The work on what is missing of a draft; None if nothing is, or if it was stopped."""
         complete = self._stages.look(draft, upto)[1]
         return None if complete or version in self._state.given_up else self._job(draft, version, upto)
 
-    def _job(self, draft: Draft, version: int, upto: str) -> Job:
+    def _job(self, draft: Draft, version: int, upto: str) -> BackgroundJob:
         """The work on a draft up to a stage: several who ask for the same share it."""
         deriving = self._state.deriving
         for key in [key for key, job in deriving.items() if job.is_done]:
             del deriving[key]
         if (version, upto) not in deriving:
-            deriving[version, upto] = self._worker.start(Job(lambda job: self._stages.make(draft, upto, job)))
+            deriving[version, upto] = self._worker.start(BackgroundJob(lambda job: self._stages.make(draft, upto, job)))
         return deriving[version, upto]
 
-    def peek(self) -> Look:
+    def peek(self) -> DraftState:
         """What is known of the draft without any work."""
         draft = self._state.draft
-        return Look() if draft is None else self._stages.look(draft, READY)[0]
+        return DraftState() if draft is None else self._stages.look(draft, READY)[0]
 
     def stop(self) -> None:
         """Stop the work in the background; the draft stays as it is, and is not worked on until it changes."""
@@ -239,7 +418,7 @@ class Desk:
         return self._state.version in self._state.given_up
 
     @property
-    def progress(self) -> Job | None:
+    def progress(self) -> BackgroundJob | None:
         """The work in progress."""
         with self._lock:
             jobs = [self._state.releasing, *self._state.deriving.values()]
@@ -250,7 +429,7 @@ class Desk:
     def release(self, version: int, known: Collection[str] = ()) -> None:
         """Release a version of the draft, once: whoever asks again gets the same release.
 
-        ``known`` are the keys of what the curator says to know (``knowing.to_know``).
+        ``known`` are the keys of what the curator says to know (``to_know``).
         """
         with self._lock:
             state = self._state
@@ -259,7 +438,7 @@ class Desk:
             done = state.finished
             if done is not None and done.version == version:
                 if not done.is_whole:  # it is drawn, but something is still to be made of it
-                    state.releasing = self._worker.start(Job(done.complete, stoppable=False))
+                    state.releasing = self._worker.start(BackgroundJob(done.complete, stoppable=False))
                 return
             draft = self._current(version)
             ready = self._stages.look(draft, READY)[0].ready
@@ -273,11 +452,11 @@ class Desk:
                 with self._lock:
                     done.digest = draft.digest
                     self._state.finished = done
-                    self._state.made.append(Made.of(draft.digest, draft.spec, done.plan))
+                    self._state.made.append(MadeRelease.of(draft.digest, draft.spec, done.plan))
 
             forget = partial(self._stages.forget, READY)  # what is left of the budget has changed
             drawing = Drawing(ready.prepared, draft.spec, version, self.ledger, keep, forget)
-            state.releasing = self._worker.start(Job(drawing.run, stoppable=False))
+            state.releasing = self._worker.start(BackgroundJob(drawing.run, stoppable=False))
 
     @property
     def is_releasing(self) -> bool:

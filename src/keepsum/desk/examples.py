@@ -6,18 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keepsum.sources.uploads import Upload
-from keepsum.specs.spec import Axes, Keep, Noise, Records, Source, Spec
+from keepsum.specs.spec import Axes, Keep, NoiseSpec, RecordsSpec, SourceSpec, Spec
 
-CHILDREN = {
-    "Alpha": (15, 1, 3, 1),
-    "Beta": (20, 10, 10, 15),
-    "Gamma": (3, 10, 10, 2),
-    "Delta": (12, 14, 7, 2),
-}
+CHILDREN = {"Alpha": (15, 1, 3, 1), "Beta": (20, 10, 10, 15), "Gamma": (3, 10, 10, 2), "Delta": (12, 14, 7, 2)}
 EDUCATION = ("Low", "Medium", "High", "Very High")
 STATES = {"North": 4, "East": 6, "South": 5, "West": 3}
 SEXES, AGES = ("female", "male"), ("0-17", "18-64", "65+")
-NOISE = Noise(kind="laplace", epsilon="1")
+NOISE = NoiseSpec(kind="laplace", epsilon="1")
 PEOPLE = 600
 
 
@@ -38,7 +33,7 @@ def _children() -> tuple[Upload, Spec]:
         for level, count in zip(EDUCATION, counts, strict=True)
     ]
     spec = Spec(
-        source=Source(data="children.csv", count="n"),
+        source=SourceSpec(data="children.csv", count="n"),
         axes=Axes(categories={"county": [*CHILDREN], "education": [*EDUCATION]}),
         keep=Keep(margins=["county", "education"]),
         mechanism=NOISE,
@@ -53,7 +48,7 @@ def _counties() -> tuple[Upload, Spec]:
             for k, (sex, age) in enumerate((sex, age) for sex in SEXES for age in AGES):
                 count = 40 + (37 * s + 53 * c + 29 * k) % 160  # made up, the same in every run
                 rows.append(f"{state},{state} {c + 1},{sex},{age},{count}")
-    spec = Spec(source=Source(data="counties.csv", count="people"), mechanism=NOISE, keep=Keep(margins=["state"]))
+    spec = Spec(source=SourceSpec(data="counties.csv", count="people"), mechanism=NOISE, keep=Keep(margins=["state"]))
     return _file("counties.csv", ["state,county,sex,age,people", *rows]), spec
 
 
@@ -63,8 +58,8 @@ def _people() -> tuple[Upload, Spec]:
         person = k * 5 // 6  # some people have two records
         rows.append(f"p{person:04d},{SEXES[(person * 7) % 2]},{(person * 31) % 92},{'ABC'[(person * 5 + k) % 3]}")
     spec = Spec(
-        source=Source(data="people.csv"),
-        records=Records(
+        source=SourceSpec(data="people.csv"),
+        records=RecordsSpec(
             by=["sex", "age", "clinic"], bins={"age": ["0", "18", "65", ""]}, unit="id", max_rows_per_unit=2
         ),
         axes=Axes(categories={"sex": [*SEXES], "clinic": ["A", "B", "C"]}),

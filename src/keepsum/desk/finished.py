@@ -6,21 +6,27 @@ import io
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from keepsum._progress import doing, failed
+from keepsum._saying import Text, marked
 from keepsum._threads import cores
+from keepsum.accuracy.margins import Accuracy
 from keepsum.desk.grids import Edges, edges_of
-from keepsum.desk.jobs import Job
+from keepsum.desk.jobs import BackgroundJob
 from keepsum.errors import KeepsumError
-from keepsum.facade.charging import draw_charged
+from keepsum.facade.objects import draw_charged
+from keepsum.ledger.ledger import Ledger
+from keepsum.planning.plan import CompiledPlan
+from keepsum.releasing.destination import Destination, put
+from keepsum.releasing.postprocess import checked_norm, without_negative
+from keepsum.releasing.release import Drawn, Prepared
+from keepsum.releasing.verify import Verification, verify_files
+from keepsum.report.facts import facts_of
+from keepsum.report.page import Names
+from keepsum.report.writing import ReportFiles, written
+from keepsum.sources.atomic import write_file
+from keepsum.sources.writing import own_kind, table_bytes
 from keepsum.specs.spec import Spec
-
-if TYPE_CHECKING:
-    from keepsum.accuracy.margins import Accuracy
-    from keepsum.ledger.ledger import Ledger
-    from keepsum.planning.plan import CompiledPlan
-    from keepsum.releasing.release import Drawn, Prepared
-    from keepsum.releasing.verify import Verification
 
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # of all files in a zip: when they were made is in the certificate
 
@@ -40,7 +46,7 @@ class Drawing:
     keep: Callable[[Finished], None]
     forget: Callable[[], None]  # is called once the ledger has changed
 
-    def run(self, job: Job) -> None:
+    def run(self, job: BackgroundJob) -> None:
         """Charge it, draw it, keep it, and make its files."""
         job.failed = "The release failed:"
         job.doing("drawing the noise")
@@ -51,7 +57,8 @@ class Drawing:
         except Exception as error:
             if not kept:
                 raise
-            problem = f"The release is charged, but the ledger could not note that it was made: {_reason(error)}"
+            why = marked(_reason(error))
+            problem = Text(f"The release is charged, but the ledger could not note that it was made: {why}")
         finally:
             if self.ledger is not None:
                 self.forget()
@@ -59,7 +66,7 @@ class Drawing:
         done.note = problem
         done.complete(job)
 
-    def _draw(self, job: Job, kept: list[Finished]) -> None:
+    def _draw(self, job: BackgroundJob, kept: list[Finished]) -> None:
         def charged() -> None:
             job.note = STAYS_CHARGED
 
@@ -71,7 +78,10 @@ class Drawing:
 
 
 def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, KeepsumError) else UNEXPECTED
+    if isinstance(error, KeepsumError):
+        return str(error)
+    failed(error)
+    return UNEXPECTED
 
 
 @dataclass(eq=False)
@@ -100,10 +110,8 @@ class Finished:
         """Whether all was made of it that there is to make."""
         return self.verification is not None and self.report is not None
 
-    def complete(self, job: Job) -> None:
+    def complete(self, job: BackgroundJob) -> None:
         """Make of a draw what is published, as far as it is not made yet."""
-        from keepsum.releasing.verify import verify_files
-
         job.failed, job.unknown = "The noise is drawn and kept, but its files could not be made:", UNEXPECTED
         job.note = None
         if not self.files:
@@ -113,29 +121,27 @@ class Finished:
             self.drawn, self.files = drawn, files
         job.failed = "The release is made, but not all that goes with it:"
         if self.verification is None:
-            job.doing("verifying the release")
+            doing("verifying the release")
             self.verification = verify_files(self.files)
         if self.report is None:
-            job.doing("making the report")
+            doing("making the report")
             made = about(self.drawn, self.plan, self.accuracy)
             self.files = self.files | made
             self.report = made["report.html"].decode()
         if self.edges is None:
-            job.doing("working out margins of error of totals")
+            doing("working out margins of error of totals")
             self.edges = edges_of(self.drawn.table.domain, self.plan, self.accuracy.level)
 
-    def _published(self, job: Job) -> tuple[Drawn, str | None]:
+    def _published(self, job: BackgroundJob) -> tuple[Drawn, str | None]:
         """The nearest table without negative counts, if it is wanted; if it is not found, the table as it was drawn."""
-        from keepsum.releasing.postprocess import checked_norm, without_negative
-
         if not self.spec.postprocess.nonnegative:
             return self.drawn, None
-        job.doing("looking for the nearest table without negative counts")
+        doing("looking for the nearest table without negative counts")
         try:
             norm = checked_norm(self.spec.postprocess.norm or "l1")
             return without_negative(self.drawn, self.plan.structure, self.plan.invariants, norm), None
         except Exception as error:
-            return self.drawn, f"The release is as it was drawn, with negative counts: {_reason(error)}"
+            return self.drawn, Text(f"The release is as it was drawn, with negative counts: {marked(_reason(error))}")
 
     def zipped(self) -> bytes:
         """All files in one; what is confidential is not among them."""
@@ -148,10 +154,6 @@ class Finished:
     def save(self, folder: str) -> str:
         """Write the release to a folder on this machine, completely or not at all; the report follows it."""
         from pathlib import Path
-
-        from keepsum.releasing.destination import Destination, put
-        from keepsum.sources.atomic import write_file
-        from keepsum.sources.writing import own_kind
 
         place = Destination.at(folder if folder.endswith("/") else f"{folder}/", own_kind(self.drawn.table))
         with place.claimed(force=False) as orphan:
@@ -166,8 +168,6 @@ class Finished:
 
 def files_of(drawn: Drawn) -> dict[str, bytes]:
     """The files of a release, by their names in a folder."""
-    from keepsum.sources.writing import own_kind, table_bytes
-
     kind = own_kind(drawn.table)
     table = drawn.csv if kind == "csv" and drawn.csv else table_bytes(drawn.table, kind)
     files = {f"table.{kind}": table, "certificate.json": drawn.certificate.to_json()}
@@ -181,10 +181,6 @@ def files_of(drawn: Drawn) -> dict[str, bytes]:
 def about(drawn: Drawn, plan: CompiledPlan, accuracy: Accuracy) -> dict[str, bytes]:
     """What is made of a release for its readers: the report, margins of error, and the forms for registries."""
     from pathlib import Path
-
-    from keepsum.report.facts import facts_of
-    from keepsum.report.page import Names
-    from keepsum.report.writing import ReportFiles, written
 
     names = Names("release/", "margins.csv")
     files = ReportFiles(Path("report.html"), Path("margins.csv"), names)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum.accuracy.disclosure import Bounds
+from keepsum.accuracy.sums import sum_accuracy
+from keepsum.planning.plan import CompiledPlan
+from keepsum.report.page import number
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
-
-if TYPE_CHECKING:
-    from keepsum.planning.plan import CompiledPlan
 
 ROWS = 100  # of a page
 MOST_COLUMNS = 16
@@ -46,7 +46,7 @@ class GridRow:
 
 
 @dataclass(frozen=True)
-class Grid:
+class TablePicture:
     """A page of a picture of a table."""
 
     row_axes: list[str]
@@ -77,7 +77,7 @@ class Edges:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class PictureContent:
     """What a picture shows: numbers or none, margins of error, and which cells are known."""
 
     values: IntArray | None = None
@@ -110,7 +110,7 @@ def kept_axes(kept: Invariants | None) -> list[frozenset[str]]:
     return [frozenset(part.axes) for part in parts if isinstance(part, Margin)]
 
 
-def grid_of(domain: Domain, kept: Invariants | None, page: int, shown: Shown) -> Grid:
+def grid_of(domain: Domain, kept: Invariants | None, page: int, shown: PictureContent) -> TablePicture:
     """A page of the picture."""
     across = _across(domain)
     down = [name for name in domain.axes if name != across]
@@ -155,11 +155,10 @@ def grid_of(domain: Domain, kept: Invariants | None, page: int, shown: Shown) ->
     ]
     whole = _total(None if shown.values is None else int(shown.values.sum()), bool(margins), _at(edges.whole, 0))
     columns = [(label, column_kept) for label in labels]
-    return Grid(down, across, columns, rows, totals, whole, page, pages, first + 1, last, height)
+    return TablePicture(down, across, columns, rows, totals, whole, page, pages, first + 1, last, height)
 
 
 def _across(domain: Domain) -> str | None:
-    """The axis whose categories are columns."""
     nested = {*domain.within, *domain.within.values()}
     fitting = [name for name in domain.axes if name not in nested and len(domain.axis(name)) <= MOST_COLUMNS]
     return fitting[-1] if fitting and len(domain.axes) > 1 else None
@@ -179,8 +178,8 @@ def _sums(values: IntArray | None, place: IntArray, height: int) -> Any:
     return sums
 
 
-def _cell(domain: Domain, cell: int, shown: Shown, known: _Known) -> GridCell:
-    text = "" if shown.values is None else signed(int(shown.values[cell]))
+def _cell(domain: Domain, cell: int, shown: PictureContent, known: _Known) -> GridCell:
+    text = "" if shown.values is None else number(int(shown.values[cell]))
     small = "" if shown.margins is None else f"±{int(shown.margins[cell]):,}"
     marks, title = ["cell"], ""
     if cell in known.pinned:
@@ -196,7 +195,7 @@ def _cell(domain: Domain, cell: int, shown: Shown, known: _Known) -> GridCell:
 
 
 def _total(value: int | None, kept: bool, margin: int | None) -> GridCell:
-    text = "=" if kept and value is None else "" if value is None else signed(value)
+    text = "=" if kept and value is None else "" if value is None else number(value)
     small = "" if value is None else "exact" if kept else "" if margin is None else f"±{margin:,}"
     return GridCell(None, text, small, "total kept" if kept else "total", "kept exactly" if kept else "has noise")
 
@@ -207,7 +206,6 @@ def _at(margins: IntArray | None, place: int) -> int | None:
 
 def edges_of(domain: Domain, plan: CompiledPlan, level: float) -> Edges:
     """Margins of error of the totals at the edges of a picture."""
-    from keepsum.accuracy.sum_margins import sum_accuracy
 
     def margins(axes: Sequence[str]) -> IntArray | None:
         height = domain.project(axes).size if axes else 1
@@ -228,8 +226,3 @@ def edge_axes(domain: Domain) -> list[list[str]]:
     across = _across(domain)
     down = [name for name in domain.axes if name != across]
     return [down, [across]] if down and across is not None else []
-
-
-def signed(number: int) -> str:
-    """A number with a minus sign, and commas between thousands."""
-    return f"{number:,}".replace("-", "−")

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
+from keepsum._progress import failed as log_failure
 from keepsum.desk.tokens import ROOM, unguessable
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -235,8 +236,9 @@ async def _answered(app: App, scope: Message, receive: Receive, send: Send) -> N
 
     try:
         await app(scope, receive, noted)
-    except Exception:
+    except Exception as error:
         failed = True
+        log_failure(error)
     if failed and not begun:
         body = FAILED.encode()
         headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keepsum._memory import ran_out
-from keepsum._progress import watched_by
+from keepsum._progress import failed, watched_by
 from keepsum.errors import KeepsumError, KeepsumWarning
 
 UNKNOWN = "Something failed that should not have. Nothing was released or written. Please report this as a bug."
@@ -47,10 +47,10 @@ class _Quiet:
 _QUIET = _Quiet()
 
 
-class Job:
+class BackgroundJob:
     """A piece of work, and how far it is; this is also who its work reports to (``_progress.Watcher``)."""
 
-    def __init__(self, work: Callable[[Job], Any], stoppable: bool = True) -> None:
+    def __init__(self, work: Callable[[BackgroundJob], Any], stoppable: bool = True) -> None:
         self._work = work
         self.stoppable = stoppable
         self.stage, self.fraction = "starting", 0.0
@@ -110,7 +110,8 @@ class Job:
             self.problem = str(error)
         except MemoryError:
             self.problem = ran_out()
-        except BaseException:
+        except BaseException as error:
+            failed(error)
             self.problem = self.unknown
         finally:
             self._done.set()
@@ -124,19 +125,19 @@ class Worker:
 
     def __init__(self) -> None:
         self._lock = threading.Condition()
-        self._waiting: list[Job] = []
-        self._running: list[Job] = []
+        self._waiting: list[BackgroundJob] = []
+        self._running: list[BackgroundJob] = []
         for _ in range(2):
             threading.Thread(target=self._run, name="keepsum-desk", daemon=True).start()
 
-    def start(self, job: Job) -> Job:
+    def start(self, job: BackgroundJob) -> BackgroundJob:
         """Do a job as soon as those before it have ended."""
         with self._lock:
             self._waiting.append(job)
             self._lock.notify_all()
         return job
 
-    def stop(self, job: Job) -> None:
+    def stop(self, job: BackgroundJob) -> None:
         """Stop a job, and go on with the next."""
         job.stop()
         with self._lock:

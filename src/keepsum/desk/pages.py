@@ -6,16 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse, RedirectResponse
 
 from keepsum.desk import table_views, views
 from keepsum.desk.deriving import MARGINS, READY, TABLE
-from keepsum.desk.desk import Desk
-from keepsum.desk.grids import Grid, Shown, grid_of, signed
+from keepsum.desk.desk import Desk, Scene
+from keepsum.desk.grids import PictureContent, TablePicture, grid_of
 from keepsum.desk.guards import Guard
-from keepsum.desk.scenes import Scene
 from keepsum.desk.tokens import ROOM, unguessable
+from keepsum.report.page import number
+from keepsum.sampling.core.rng import rng
+from keepsum.specs.options import OPTIONS
 
 # How far a draft is worked out for the page of each step.
 UPTO = {"table": TABLE, "keep": MARGINS, "privacy": MARGINS, "preview": READY, "release": READY}
@@ -34,7 +36,7 @@ TOO_LARGE = (
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkMessage:
     """A message that is a link for another browser."""
 
     link: str
@@ -46,7 +48,7 @@ class Pages:
     def __init__(self, desk: Desk, guard: Guard, limit: int) -> None:
         self.desk, self.guard = desk, guard
         self.limit = limit  # bytes of an upload
-        self._messages: dict[str, str | Link] = {}  # by the word in the address of the page that shows it, once
+        self._messages: dict[str, str | LinkMessage] = {}  # by the word in the address of the page that shows it, once
         self._environment = Environment(
             loader=PackageLoader("keepsum.desk"),
             autoescape=True,
@@ -54,7 +56,8 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters["number"] = signed
+        self._environment.filters["number"] = number
+        self._environment.globals["options"] = OPTIONS
 
     def show(self, step: str, page: int = 1, said: str = "") -> HTMLResponse:
         """The page of a step; ``page`` is that of the picture of the table, ``said`` names a message (see ``to``)."""
@@ -67,7 +70,7 @@ class Pages:
         context |= {"limit": self.limit, "too_large": TOO_LARGE.format(limit=self.limit)}
         return HTMLResponse(self._environment.get_template(f"{step}.html.j2").render(context))
 
-    def to(self, step: str, message: str | Link | None = None) -> RedirectResponse:
+    def to(self, step: str, message: str | LinkMessage | None = None) -> RedirectResponse:
         """Go to the page of a step, after a form; a message is for whoever sent the form, and for no other tab."""
         address = f"{self.guard.base}/{step if step in UPTO else 'table'}"
         if message is not None:
@@ -75,17 +78,17 @@ class Pages:
             self._messages[word] = message
             while len(self._messages) > MOST_MESSAGES:
                 self._messages.pop(next(iter(self._messages)), None)
-            address += f"?said={word}{'#new-link' if isinstance(message, Link) else ''}"
+            address += f"?said={word}{'#new-link' if isinstance(message, LinkMessage) else ''}"
         return RedirectResponse(address, status_code=303)
 
 
-def _grid(scene: Scene, step: str, page: int) -> Grid | None:
+def _grid(scene: Scene, step: str, page: int) -> TablePicture | None:
     """The picture of the table: without numbers, with made-up noise, or with the released counts."""
     if step == "release":
         done = scene.finished
         if done is None:
             return None
-        shown = Shown(done.drawn.table.counts, done.accuracy.margins, done.plan.pinned, None, done.edges)
+        shown = PictureContent(done.drawn.table.counts, done.accuracy.margins, done.plan.pinned, None, done.edges)
         return grid_of(done.drawn.table.domain, done.plan.invariants, page, shown)
     look = scene.look
     if look.table is None or step not in ("keep", "preview"):
@@ -93,10 +96,8 @@ def _grid(scene: Scene, step: str, page: int) -> Grid | None:
     pinned = None if look.plan is None else look.plan.pinned
     bounds = None if look.measured is None else look.measured.bounds
     if step == "keep":
-        return grid_of(look.table.domain, look.kept, page, Shown(None, None, pinned, bounds))
+        return grid_of(look.table.domain, look.kept, page, PictureContent(None, None, pinned, bounds))
     if look.plan is None or look.measured is None:
         return None
-    from keepsum.sampling.core.rng import rng
-
     (noise,) = look.plan.blocks.sample(1, rng())  # by itself, as if all counts were 0
-    return grid_of(look.table.domain, look.kept, page, Shown(noise, look.measured.accuracy.margins, pinned))
+    return grid_of(look.table.domain, look.kept, page, PictureContent(noise, look.measured.accuracy.margins, pinned))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from keepsum.desk.categories import NESTED
-from keepsum.desk.deriving import TABLE, Look, Problem
+from keepsum.desk.deriving import TABLE, DraftState, Problem
+from keepsum.desk.desk import Scene
 from keepsum.desk.examples import EXAMPLES
-from keepsum.desk.forms import AXIS, COUNTS, OUT, RECORDS, ROWS, UNIT, WITH, WITHIN
-from keepsum.desk.scenes import Scene
+from keepsum.desk.forms import AXIS, COUNTS, NESTED, OUT, RECORDS, ROWS, UNIT, WITH, WITHIN
+from keepsum.specs.building import margin_of
+from keepsum.specs.option import by_parent
 from keepsum.specs.spec import Spec
-from keepsum.tables.findings import BlankTotals, Following, Nested, Numbers, Same, Sparse, Totals
+from keepsum.tables.counts import are_whole
+from keepsum.tables.domain import Domain
+from keepsum.tables.findings import BlankTotals, Following, NestedAxes, Numbers, Same, Sparse, TotalLabels
 from keepsum.tables.source import with_parents
-from keepsum.tables.whole_numbers import are_whole
-
-if TYPE_CHECKING:
-    from keepsum.tables.domain import Domain
 
 MOST_COLUMNS = 60  # that the page lists
 MOST_LABELS = 2000  # of an axis, that a list shows
@@ -64,7 +63,7 @@ def table_view(scene: Scene) -> dict[str, Any]:
         "is_sparse": bool(spec.axes.dense) or (look.problem is not None and isinstance(look.problem.finding, Sparse)),
         "wants_most": spec.records.max_rows_per_unit is None
         and look.problem is not None
-        and "max_rows_per_unit=" in look.problem.message,
+        and look.problem.refers_to("max_rows_per_unit"),
         "undone": _undone(spec),
         "roles": {"axis": AXIS, "out": OUT, "unit": UNIT, "within": WITHIN, "with": WITH},
         "undeclared": [] if look.table is None else list(look.table.undeclared),
@@ -73,17 +72,16 @@ def table_view(scene: Scene) -> dict[str, Any]:
 
 
 def _marked(problem: Problem | None, names: Sequence[str]) -> set[str]:
-    """The columns that a problem of the table is about."""
     if problem is None or problem.stage != TABLE:
         return set()
     match problem.finding:
         case Numbers():
             return set(problem.finding.columns)
-        case Nested():
+        case NestedAxes():
             return {child for child, _ in problem.finding.parents}
         case Same() | Following():
             return {problem.finding.code}
-        case Totals() | BlankTotals():
+        case TotalLabels() | BlankTotals():
             return {problem.finding.axis}
     return {name for name in names if repr(name) in problem.message}
 
@@ -101,7 +99,7 @@ def _undone(spec: Spec) -> list[tuple[str, str, str]]:
     return found
 
 
-def counted_by(spec: Spec, look: Look) -> list[str]:
+def counted_by(spec: Spec, look: DraftState) -> list[str]:
     """The columns that the table is counted by, as far as they are known."""
     return list(look.table.domain.axes) if look.table is not None else list(spec.records.by or spec.axes.names or [])
 
@@ -132,8 +130,7 @@ def _is_axis(spec: Spec, name: str) -> bool:
     return name != spec.source.count and (role == AXIS or role.startswith(WITHIN))
 
 
-def _axes(spec: Spec, look: Look, marked: set[str], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """The axes with their categories: of the table if there is one, and else as far as they are declared."""
+def _axes(spec: Spec, look: DraftState, marked: set[str], columns: Sequence[str]) -> list[dict[str, Any]]:
     declared, bins = spec.axes.categories or {}, spec.records.bins or {}
     domain = None if look.table is None else look.table.domain
     names = list(domain.axes) if domain is not None else with_parents(columns, spec.axes.within or {})
@@ -170,8 +167,6 @@ def _lines(domain: Domain, name: str) -> list[str]:
 
 
 def _declared_lines(labels: Any) -> list[str]:
-    from keepsum.specs.commands import by_parent
-
     return [NESTED.join([*path, str(label)]) for path, under in by_parent(labels).items() for label in under]
 
 
@@ -212,8 +207,6 @@ def keep_view(scene: Scene) -> dict[str, Any]:
 
 
 def _known(domain: Domain, margin: str | list[str]) -> list[str]:
-    from keepsum.specs.building import margin_of
-
     return [axis for axis in margin_of(margin, domain.axes) if axis in domain.axes]
 
 

@@ -1,31 +1,241 @@
-"""What a release tells of the confidential table: margins of error, sums and intervals, for whoever holds it."""
+"""What a release tells of the confidential table: margins of error, sums, intervals, and tables that are margins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from keepsum._arguments import check_flag
+import numpy as np
+from scipy import sparse
+
+from keepsum._arguments import check_flag, check_path
+from keepsum._arrays import Floats, IntArray
 from keepsum._copying import WithoutCaches
+from keepsum._saying import arg
+from keepsum._text import percent, printable
 from keepsum.accuracy.levels import accuracy_by_level
 from keepsum.accuracy.margins import Accuracy
-from keepsum.accuracy.noise import Noise
+from keepsum.accuracy.noise import Noise, Ratio
 from keepsum.accuracy.queries import Query, as_weights
 from keepsum.accuracy.query_laws import check_level
-from keepsum.accuracy.ratios import Ratio
-from keepsum.errors import InputError
-from keepsum.facade.marginal import Marginal, marginal_of, with_intervals
+from keepsum.accuracy.sums import sum_accuracy, sum_deviations
+from keepsum.errors import DataError, InputError
+from keepsum.lattice.matrix import product
+from keepsum.lattice.structure import decompose
 from keepsum.planning.plan import CompiledPlan
-from keepsum.releasing.records import LEVEL
-from keepsum.tables.released import ReleasedTable
+from keepsum.releasing.codec import LEVEL
+from keepsum.tables.domain import Domain
+from keepsum.tables.invariants import Margin, describe_margin
+from keepsum.tables.released import FirstRows, IntervalTable, ReleasedTable, frame_of
+
+# Tables that are margins of one release: sums of its counts, at no further privacy loss.
+
+GRAND_TOTAL = "grand total"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Marginal:
+    """A margin of a release: for each of its totals, the sum of the released counts.
+
+    Made by ``release.marginal``. It costs no further privacy loss, because it is computed from what is published.
+
+    Attributes
+    ----------
+    table
+        The totals, as a released table over the axes of the margin; the grand total is a table of one row.
+    axes
+        The axes, with the parents of nested ones; none for the grand total.
+    cells
+        How many released counts each total is the sum of.
+    kept
+        Whether the release keeps all of these totals, so that they are exact.
+    """
+
+    table: ReleasedTable
+    axes: tuple[str, ...]
+    cells: IntArray
+    kept: bool
+    _plan: CompiledPlan
+    _sums: IntArray  # in which of the totals each cell of the release is
+    _beside: bool = False  # whether the published table is another, without negative counts, beside the unbiased one
+
+    @cached_property
+    def deviations(self) -> Floats | None:
+        """The standard deviation of the noise in each total; None where it would take too long to simulate."""
+        if self.kept:
+            return np.zeros(len(self.cells))
+        return sum_deviations(self._plan.blocks, self._sums, len(self.cells))
+
+    def accuracy(self, level: float = LEVEL, *, simultaneous: bool = False) -> Accuracy:
+        """The margin of error of each total; of all of them at once, if ``simultaneous``."""
+        check_flag(simultaneous, f"{arg.simultaneous}")
+        level = check_level(level)
+        key = (level, simultaneous)
+        if key not in self._found:
+            found = Accuracy(level, np.zeros(len(self.cells), dtype=np.int64), simultaneous=simultaneous, what="total")
+            if not self.kept:
+                found = sum_accuracy(self._plan.blocks, self._sums, len(self.cells), level, simultaneous)
+            self._found[key] = replace(found, domain=self.table.domain, origin=self.table.origin)
+        return self._found[key]
+
+    @cached_property
+    def _found(self) -> dict[tuple[float, bool], Accuracy]:
+        return {}
+
+    def intervals(self, level: float = LEVEL, *, simultaneous: bool = False) -> IntArray:
+        """The interval of each total, a row of (low, high): it holds the confidential total with this probability.
+
+        With ``simultaneous`` they all do so at once.
+        """
+        margins = self.accuracy(level, simultaneous=simultaneous).margins
+        return np.stack([self.table.counts - margins, self.table.counts + margins], axis=1)
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of these totals, in a sentence or two."""
+        return self.note_at(LEVEL)
+
+    def note_at(self, level: float, *, simultaneous: bool = False) -> str:
+        """The note, with the margin of error at a level."""
+        found = self.accuracy(level, simultaneous=simultaneous)
+        if self.kept:
+            return "These totals are kept exactly: they have no noise, and are not protected."
+        low, high = int(self.cells.min()), int(self.cells.max())
+        cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        source = f", {found.source}" if found.source else ""
+        size = f"a typical {percent(found.level)} margin of error of ±{found.typical:,}"
+        if found.simultaneous and len(self.cells) > 1:
+            largest = int(found.margins.max())
+            size = f"a {percent(found.level)} margin of error of up to ±{largest:,} for all totals at once"
+        counts = "counts of the unbiased table" if self._beside else "released counts"
+        larger = "" if self._plan.mechanism.focus else ", so its noise is usually larger than that of a count"
+        sentence = f"Each total is a sum of {cells} {counts}{larger}: {size}{source}."
+        if not self._beside:
+            return sentence
+        return (
+            f"{sentence} It may be negative. Sums of the published table, which has no negative counts, may differ, "
+            f"and are biased."
+        )
+
+    def to_frame(self, backend: str | None = None, *, level: float | None = None, simultaneous: bool = False) -> Any:
+        """The totals as a data frame; see ``ReleasedTable.to_frame``.
+
+        With a level the ends of the interval of each total are added, as columns such as ``count_low`` and
+        ``count_high``.
+        """
+        if level is None:
+            return self.table.to_frame(backend)
+        return with_intervals(self.table, self.accuracy(level, simultaneous=simultaneous), backend)
+
+    def save(
+        self, path: str | PathLike[str], *, level: float | None = None, simultaneous: bool = False, force: bool = False
+    ) -> Path:
+        """Write the totals to a file, as ``keepsum marginal`` does, completely or not at all.
+
+        Parameters
+        ----------
+        path
+            A file such as ``"states.csv"`` (or .parquet, .arrow).
+        level, simultaneous
+            With a level the file has the interval of each total too, as ``to_frame`` does.
+        force
+            Replace an existing file.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        # Locks and signatures, which sums do not need.
+        from keepsum.releasing.destination import check_sums, write_sums
+        from keepsum.sources.writing import kind_of
+
+        check_flag(force, f"{arg.force}")
+        check_flag(simultaneous, f"{arg.simultaneous}")
+        file = check_path(path, "The file of sums")
+        check_sums(file, force)
+        write_sums(file, file_of(self, kind_of(file), level, simultaneous), force)
+        return file
+
+    def __repr__(self) -> str:
+        words = printable(f"Marginal({describe_margin(len(self.cells), self.axes, self._parents)}. {self.note})")
+        return f"{words}\n{FirstRows.of(self.table).as_text()}"
+
+    def _repr_html_(self) -> str:
+        return f"{self.table._repr_html_()}<p>{self.note}</p>"
+
+    @property
+    def _parents(self) -> list[str]:
+        return list(self.table.domain.within.values())
+
+
+def file_of(marginal: Marginal, kind: str, level: float | None = None, simultaneous: bool = False) -> bytes:
+    """The totals as the contents of a file of this kind: csv, parquet or arrow; with a level, and their intervals.
+
+    A file with intervals has one row per total, also where the table is wide.
+    """
+    from keepsum.sources.writing import table_bytes
+
+    if level is None:
+        return table_bytes(marginal.table, kind)
+    intervals = IntervalTable.of(marginal.table, marginal.accuracy(level, simultaneous=simultaneous).margins)
+    return table_bytes(intervals, kind, intervals.layout)
+
+
+def with_intervals(table: ReleasedTable, accuracy: Accuracy, backend: str | None) -> Any:
+    """A table with its intervals as a data frame: the labels, the counts, and the ends of the interval of each."""
+    intervals = IntervalTable.of(table, accuracy.margins)
+    return frame_of(intervals, backend, intervals.layout)
+
+
+def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str], beside: bool = False) -> Marginal:
+    """The margin of a released table over these axes; over none, the grand total.
+
+    ``beside`` says that it is the unbiased table of a release whose published table has no negative counts.
+    """
+    margin = Margin(released.domain, released.domain.closure(axes))
+    sums = released.domain.marginal_index(margin.axes)
+    totals = product(margin.coefficients(), released.counts)
+    if totals.dtype != np.int64:
+        raise DataError("Totals of released counts must fit in 64 bits, and one does not.")
+    if margin.axes:
+        origin = released.origin
+        if origin is not None and origin.wide not in margin.axes:
+            origin = replace(origin, wide=None)
+        carried = tuple(column for column in released.carried if column.axis in margin.axes)
+        domain = released.domain.project(margin.axes)
+        table = replace(released, domain=domain, counts=totals, origin=origin, rows=None, carried=carried)
+    else:
+        name = "margin" if released.count == "total" else "total"
+        table = ReleasedTable(Domain({name: [GRAND_TOTAL]}), totals, released.count)
+    cells = np.bincount(sums, minlength=margin.height)
+    return Marginal(table, margin.axes, cells, _is_kept(margin, sums, plan), plan, sums, beside)
+
+
+def _is_kept(margin: Margin, sums: IntArray, plan: CompiledPlan) -> bool:
+    """Whether every total of a margin follows from the kept totals: a finer margin is kept, or the rank says so.
+
+    Cells of one region are in the same kept totals, so where they are in different totals of the margin it does not.
+    """
+    kept, region = plan.invariants, plan.structure.region
+    if any(isinstance(part, Margin) and set(margin.axes) <= set(part.axes) for part in kept.parts):
+        return True
+    of_region = np.zeros(len(plan.structure.sizes), dtype=np.int64)
+    of_region[region] = sums
+    if (of_region[region] != sums).any():
+        return False
+    both = sparse.csr_array(sparse.vstack([kept.coefficients, margin.coefficients()], format="csr"))
+    return decompose(both).rank == plan.structure.rank
 
 
 def plan_accuracy(plan: CompiledPlan, level: float, simultaneous: bool = False, patient: bool = False) -> Accuracy:
     """The margins of error of a plan, with the names of its cells."""
-    check_flag(simultaneous, "simultaneous=")
-    check_flag(patient, "patient=")
+    check_flag(simultaneous, f"{arg.simultaneous}")
+    check_flag(patient, f"{arg.patient}")
     return replace(accuracy_by_level(plan.blocks, level, simultaneous, patient), domain=plan.invariants.domain)
 
 
@@ -50,7 +260,6 @@ class Estimates(WithoutCaches):
 
     @property
     def _compiled(self) -> CompiledPlan:
-        """The plan, which a certificate determines."""
         raise NotImplementedError
 
     def accuracy(self, level: float = LEVEL, *, simultaneous: bool = False, patient: bool = False) -> Accuracy:
@@ -155,7 +364,7 @@ class Estimates(WithoutCaches):
         """
         weights = as_weights(query, self._compiled.invariants)
         value = weights.of(self.unbiased.counts)
-        if not check_flag(simultaneous, "simultaneous="):
+        if not check_flag(simultaneous, f"{arg.simultaneous}"):
             low, high = self.noise.interval(weights, level)
             return value + low, value + high
         margins = self.accuracy(level, simultaneous=True).margins[weights.cells].tolist()

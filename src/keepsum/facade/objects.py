@@ -2,57 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Self
 
 from keepsum._arguments import check_flag, check_number, check_path, check_whole
 from keepsum._arrays import IntArray
 from keepsum._copying import WithoutCaches
 from keepsum._holding import Holding
+from keepsum._progress import is_watched, watched_by
+from keepsum._saying import arg, the
 from keepsum._text import type_of
 from keepsum._threads import threads_of
 from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.noise import Noise
-from keepsum.accuracy.tails import tail_bound
+from keepsum.accuracy.sizes import tail_bound
 from keepsum.convergence.observe import Convergence
 from keepsum.errors import InputError
-from keepsum.facade.charging import draw_charged, ledger_of
 from keepsum.facade.estimates import Estimates, plan_accuracy
-from keepsum.facade.progress import drawing_shown
 from keepsum.lattice.structure import Structure
-from keepsum.planning.attribute_distance import AttributeDistance
-from keepsum.planning.durations import seconds_per_draw
+from keepsum.planning.distances import AttributeDistance
 from keepsum.planning.geometry import Geometry
 from keepsum.planning.plan import CompiledPlan
-from keepsum.planning.selection.choice import Choice
+from keepsum.planning.selection.choice import Choice, seconds_per_draw
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.numbers import Number
 from keepsum.releasing.certificate import CertificateRecord
-from keepsum.releasing.codec import plan_of
+from keepsum.releasing.codec import LEVEL, plan_of
 from keepsum.releasing.explain import explain, explain_html
 from keepsum.releasing.facts import (
     AccuracyRecord,
     CarriedRecord,
     DomainRecord,
     ExposureRecord,
+    GuaranteeRecord,
     KeptRecord,
     LedgerRecord,
+    MechanismRecord,
     NonNegativeRecord,
     RecordsRecord,
     SignatureRecord,
     TableRecord,
 )
-from keepsum.releasing.guarantee_facts import GuaranteeRecord, MechanismRecord
-from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn, prepare
-from keepsum.releasing.statements import guarantee_of
+from keepsum.releasing.wording import guarantee_of
 from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import own_kind
 from keepsum.tables.invariants import Invariants
@@ -63,6 +66,137 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
     from keepsum.ledger.ledger import Ledger
+    from keepsum.releasing.release import Prepared
+
+
+# A bar on the terminal while ``plan.sample`` draws, if that takes longer than a few seconds and rich is installed.
+
+PATIENCE = 2.0  # seconds before anything is shown
+WORTH_WATCHING = 0.5  # estimated seconds from which a draw may take longer than that
+
+
+@contextmanager
+def drawing_shown(seconds: float | None) -> Iterator[None]:
+    """Show how much is drawn, if it takes long: ``seconds`` is an estimate. Nothing where output is piped."""
+    if seconds is None or seconds < WORTH_WATCHING or is_watched() or not _is_terminal(sys.stderr):
+        yield
+        return
+    bar = Bar(sys.stderr)
+    timer = Timer(PATIENCE, bar.show)
+    timer.daemon = True
+    timer.start()
+    try:
+        with watched_by(bar):
+            yield
+    finally:
+        timer.cancel()
+        bar.close()
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Whether a stream, if it is one and open, is a terminal."""
+    with suppress(AttributeError, ValueError):
+        return bool(stream.isatty())
+    return False
+
+
+class Bar:
+    """How much of the noise is drawn; nothing without rich."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._lock = stream, Lock()
+        self._fraction, self._closed = 0.0, False
+        self._progress: Any = None
+
+    def show(self) -> None:
+        """Begin to show it."""
+        try:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        except ImportError:
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        with self._lock, suppress(OSError, ValueError):  # a terminal that was closed meanwhile
+            if not self._closed:
+                self._progress = Progress(*columns, console=Console(file=self._stream), transient=True)
+                self._progress.add_task("keepsum: drawing the noise", total=1.0, completed=self._fraction)
+                self._progress.start()
+
+    def doing(self, stage: str) -> None:
+        """Stages of a draw are not told apart."""
+
+    def done(self, fraction: float) -> None:
+        """Show that so much is drawn."""
+        self._fraction = fraction
+        with self._lock:
+            if self._progress is not None:
+                self._progress.update(self._progress.task_ids[0], completed=fraction)
+
+    def check(self) -> None:
+        """Nobody stops a draw but by a signal."""
+
+    def close(self) -> None:
+        """Take it off the screen, for good."""
+        with self._lock, suppress(OSError, ValueError):
+            self._closed = True
+            if self._progress is not None:
+                self._progress.stop()
+
+
+# Which ledger a release is charged to.
+
+VARIABLE = "KEEPSUM_LEDGER"  # names a ledger for all releases
+
+
+def ledger_path(path: str | None) -> str | None:
+    """The file of the ledger that is named, or that the environment names."""
+    return path if path is not None else os.environ.get(VARIABLE) or None
+
+
+def ledger_of(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) -> Ledger | None:
+    """The ledger that is given, or that the environment names; None if there is none.
+
+    Raises
+    ------
+    InputError
+        If there is none although a dataset is named, or the dataset is not in it.
+    """
+    named = ledger if ledger is not None else ledger_path(None)
+    if named is None:
+        if dataset is not None:
+            raise InputError(f"A dataset must be named with its ledger: {arg.ledger}, or the variable KEEPSUM_LEDGER.")
+        return None
+    from keepsum.ledger.ledger import Ledger  # SQLite, which other releases do not need
+
+    found = named if isinstance(named, Ledger) else Ledger.open(named)
+    found.dataset(dataset)
+    return found
+
+
+def draw_charged(
+    ready: Prepared,
+    ledger: Ledger | None,
+    dataset: str | None = None,
+    rng: Rng | None = None,
+    threads: int = 1,
+    charged: Callable[[], None] = lambda: None,
+    keep: Callable[[Drawn], None] = lambda drawn: None,
+) -> Drawn:
+    """Charge a release to its ledger, if it has one, and only then draw it; in memory, it exists once it is drawn.
+
+    ``charged`` is called once it is charged, and ``keep`` with what was drawn, before anything else can fail.
+    """
+    if ledger is None:
+        drawn = ready.draw(rng, threads)
+        keep(drawn)
+        return drawn
+    with ledger.charged(ready.plan, dataset, rng is not None and rng.seeded) as receipt:
+        charged()
+        drawn = ready.draw(rng, threads, receipt.record)
+        keep(drawn)
+        receipt.released(drawn.certificate.table.sha256)
+    return drawn
+
 
 UNSAVED = "This release is not saved but still in memory: save it under another name."
 
@@ -87,7 +221,7 @@ class Plan(WithoutCaches, Holding[CompiledPlan]):
 
     def __init__(self, compiled: CompiledPlan) -> None:
         if not isinstance(compiled, CompiledPlan):
-            raise InputError(f"A plan must be made by ks.plan, got {type_of(compiled)}.")
+            raise InputError(f"A plan must be made by {the.call('ks.plan')}, got {type_of(compiled)}.")
         self._record = compiled
 
     @property
@@ -192,7 +326,7 @@ class Plan(WithoutCaches, Holding[CompiledPlan]):
 
         With ``details`` also the noise, its blocks, the loss per unit of distance, and other noise.
         """
-        return explain(self._record, check_flag(details, "details="))
+        return explain(self._record, check_flag(details, f"{arg.details}"))
 
     def certify(
         self,
@@ -296,7 +430,9 @@ class Certificate(Holding[CertificateRecord]):
 
     def __init__(self, record: CertificateRecord) -> None:
         if not isinstance(record, CertificateRecord):
-            raise InputError(f"A certificate must be read with ks.Certificate.from_json, got {type_of(record)}.")
+            raise InputError(
+                f"A certificate must be read with {the.call('ks.Certificate.from_json')}, got {type_of(record)}."
+            )
         self._record = record
 
     @classmethod
@@ -416,7 +552,10 @@ class Release(Estimates, Holding[Drawn]):
 
     def __init__(self, drawn: Drawn, plan: Plan) -> None:
         if not isinstance(drawn, Drawn):
-            raise InputError(f"A release must be made by ks.release or read by ks.read_release, got {type_of(drawn)}.")
+            raise InputError(
+                f"A release must be made by {the.call('ks.release')} or read by {the.call('ks.read_release')}, got "
+                f"{type_of(drawn)}."
+            )
         self._record = replace(drawn, csv=None)  # the file of the table, which can be made again
         self._plan = plan
         self._saved: CertificateRecord | None = None  # as it was last saved, perhaps with a signature
@@ -467,8 +606,8 @@ class Release(Estimates, Holding[Drawn]):
         InputError
             If no distance is given and that of one person is not known.
         """
-        from keepsum.accounting.cost import Cost
         from keepsum.accounting.events import event_of
+        from keepsum.accounting.total import Cost
 
         guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee, self.certificate.records)
         cost, unit = Cost.of(guarantee), Distance("l1", 1)
@@ -477,8 +616,8 @@ class Release(Estimates, Holding[Drawn]):
         person, loss = guarantee.person, guarantee.person_loss
         if person is None or loss is None:
             raise InputError(
-                "The distance must be given for this release, as that of one person is not known. Pass distance=, "
-                "which is 1 for the loss per unit."
+                "The distance must be given for this release, as that of one person is not known. "
+                f"{arg.distance:Pass}, which is 1 for the loss per unit."
             )
         if guarantee.mechanism.focus:  # a change of one person counts in totals by what it does to them
             return event_of(replace(cost, epsilon=loss.epsilon, rho=loss.rho, levels=()), unit)
@@ -516,10 +655,10 @@ class Release(Estimates, Holding[Drawn]):
         Ctrl-C waits until everything is in place: if this call raises it, the release is there.
         """
         # Locks and signatures, which plans do not need.
+        from keepsum.releasing.canonical import read_private_key, sign
         from keepsum.releasing.destination import Destination, put
-        from keepsum.releasing.signing import read_private_key, sign
 
-        check_flag(force, "force=")
+        check_flag(force, f"{arg.force}")
         place = Destination.at(path, own_kind(self.table))
         key = None if sign_with is None else read_private_key(sign_with)
         certificate = self._record.certificate if key is None else sign(self._record.certificate, key)
@@ -548,25 +687,19 @@ class Release(Estimates, Holding[Drawn]):
         pathlib.Path
             The file.
         """
-        # Templates and plots, which releases do not need.
-        from keepsum._extras import check_installed
-        from keepsum.report.writing import ReportFiles, write_report
+        from keepsum.report.writing import ReportFiles, write_report  # templates and plots, which releases do not need
 
-        check_flag(force, "force=")
+        check_flag(force, f"{arg.force}")
         level = check_number(level, "Level", 0, 1)
-        check_installed("A report", "report")
         files = ReportFiles.of(Path("released.csv"), check_path(path, "The report"))
         files.check([], force, self.plan.size)
         return write_report(self._published, self._compiled, files, level, force)[0]
 
     def to_html(self, *, level: float = LEVEL) -> str:
         """The page of :meth:`report` as text."""
-        from keepsum._extras import check_installed
         from keepsum.report.writing import report_html
 
-        level = check_number(level, "Level", 0, 1)
-        check_installed("A report", "report")
-        return report_html(self._published, self._compiled, level)
+        return report_html(self._published, self._compiled, check_number(level, "Level", 0, 1))
 
     @property
     def _published(self) -> Drawn:

@@ -25,8 +25,9 @@ from itertools import combinations, pairwise
 import numpy as np
 from scipy import sparse
 
-from keepsum._arrays import BoolArray, IntArray
+from keepsum._arrays import BoolArray, IntArray, ranked
 from keepsum.lattice.graphs import connected_components
+from keepsum.lattice.matrix import indicators
 from keepsum.lattice.two_way import TwoWay
 
 FAMILIES = 24  # more are not tried: their number squared is compared, and nobody keeps so many margins
@@ -103,14 +104,29 @@ def collapses_of(matrix: sparse.csr_array) -> tuple[Collapse, ...] | None:
     >>> [(len(c.row), len(c.component)) for c in collapses_of(sparse.csr_array(totals.astype(np.int64)))]
     [(12, 6), (6, 3)]
     """
-    supports = _supports(matrix)
-    if supports is None:
-        return None
-    for families in _guesses(supports, matrix.shape[1]):
-        found = _summed_out(families, matrix.shape[1])
+    for families in families_of(matrix):
+        found = summed_out(families, matrix.shape[1])
         if found is not None:
             return found
     return None
+
+
+def families_of(matrix: sparse.csr_array) -> Iterator[list[IntArray]]:
+    """Families that together are all of these totals, for each way in which they may be sorted into families."""
+    supports = _supports(matrix)
+    if supports is not None:
+        yield from _guesses(supports, matrix.shape[1])
+
+
+def coarsened(one: IntArray, two: IntArray) -> IntArray:
+    """The finest family that two families refine: its classes are those of either, joined where they meet.
+
+    >>> coarsened(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 2, 3, 3])).tolist()
+    [0, 0, 1, 1, 1]
+    """
+    ones, one = ranked(one)
+    twos, two = ranked(two)
+    return ranked(connected_components(one, two + ones, ones + twos)[1][one])[1]
 
 
 def collapse_of(table: TwoWay) -> Collapse:
@@ -135,7 +151,7 @@ def on_squares(matrix: sparse.csr_array) -> BoolArray:
     sizes = [int(family.max()) for family in families]
     for k in sorted(range(len(families)), key=sizes.__getitem__):
         row, rows = _crossed(families[:k] + families[k + 1 :] or [np.zeros(width, dtype=np.int64)])
-        column, columns = _numbered(families[k])
+        columns, column = ranked(families[k])
         part = _components(row, rows, column, columns)[0]
         label = _on_cycles_of_four(row, column, part[row])
         if label is not None:
@@ -174,7 +190,7 @@ def _sorted(supports: list[IntArray], width: int) -> Iterator[list[IntArray] | N
     count = len(supports)
     if count > SHUFFLED:
         return
-    table = _indicators(supports, width)
+    table = indicators(supports, width)
     meet = (table @ table.T).toarray() > 0
     attempts = min(ATTEMPTS, 1 + FURTHER // count)
     for k in range(attempts):
@@ -221,34 +237,27 @@ def _where_they_fit(supports: list[IntArray], meet: BoolArray, first: int, width
     return families
 
 
-def _indicators(supports: list[IntArray], width: int) -> sparse.csr_array:
-    bounds = np.cumsum([0, *(len(support) for support in supports)])
-    ones = np.ones(int(bounds[-1]), dtype=np.int64)
-    return sparse.csr_array((ones, np.concatenate(supports), bounds), shape=(len(supports), width))
-
-
 def _completed(families: list[IntArray]) -> list[IntArray] | None:
     """Families that cover all regions: what one misses is made of classes whose totals are implied.
 
     Join the classes of a family that covers everything where they meet the same class of the incomplete one. What the
     joined classes have outside of the incomplete family follows from the two.
     """
-    covering = [_numbered(labels)[0] for labels in families if (labels >= 0).all()]
+    covering = [ranked(labels)[1] for labels in families if (labels >= 0).all()]
     if not covering:
         return None
-    return [_numbered(labels)[0] if (labels >= 0).all() else _with_rest(labels, covering) for labels in families]
+    return [ranked(labels)[1] if (labels >= 0).all() else _with_rest(labels, covering) for labels in families]
 
 
 def _with_rest(labels: IntArray, covering: list[IntArray]) -> IntArray:
     """The family with the finest classes that are implied for the rest."""
     inside, outside = np.flatnonzero(labels >= 0), np.flatnonzero(labels < 0)
-    known, classes = _numbered(labels[inside])
+    classes, known = ranked(labels[inside])
     finest, most = np.zeros(len(outside), dtype=np.int64), 0
     for other in covering:
         count = int(other.max()) + 1
-        piece, pieces = _numbered(
-            connected_components(other[inside], known + count, count + classes)[1][other[outside]]
-        )
+        joined = connected_components(other[inside], known + count, count + classes)[1]
+        pieces, piece = ranked(joined[other[outside]])
         if pieces > most:
             finest, most = piece, pieces
     result = np.empty(len(labels), dtype=np.int64)
@@ -256,23 +265,12 @@ def _with_rest(labels: IntArray, covering: list[IntArray]) -> IntArray:
     return result
 
 
-def _numbered(labels: IntArray) -> tuple[IntArray, int]:
-    """Labels replaced by 0, 1, 2, ... in increasing order, and how many there are."""
-    top = int(labels.max(initial=-1)) + 1
-    if top > 8 * len(labels) + 1000:
-        distinct, inverse = np.unique(labels, return_inverse=True)
-        return inverse.astype(np.int64), len(distinct)
-    seen = np.zeros(top, dtype=np.int64)
-    seen[labels] = 1
-    return (np.cumsum(seen) - 1)[labels], int(seen.sum())
-
-
 def _crossed(families: Sequence[IntArray]) -> tuple[IntArray, int]:
     """The common refinement: the classes of all families at once."""
-    labels, count = _numbered(families[0])
+    count, labels = ranked(families[0])
     for family in families[1:]:
-        other, size = _numbered(family)
-        labels, count = _numbered(labels * size + other)
+        size, other = ranked(family)
+        count, labels = ranked(labels * size + other)
     return labels, count
 
 
@@ -297,9 +295,9 @@ def _merged(families: list[IntArray]) -> list[IntArray]:
 
 
 def _implied(one: IntArray, two: IntArray) -> IntArray | None:
-    one, ones = _numbered(one)
-    two, twos = _numbered(two)
-    joint, pairs = _numbered(one * twos + two)
+    ones, one = ranked(one)
+    twos, two = ranked(two)
+    pairs, joint = ranked(one * twos + two)
     if pairs >= ones + twos:
         return None
     if pairs > max(ones, twos):  # else each class of one family has a single class of the other
@@ -319,8 +317,13 @@ def _firsts(labels: IntArray, count: int) -> IntArray:
 # -- summing out --------------------------------------------------------------------------------------
 
 
-def _summed_out(families: list[IntArray], width: int) -> tuple[Collapse, ...] | None:
-    """One family after the other, that with the fewest columns per component first, so that long axes stay."""
+def summed_out(families: Sequence[IntArray], width: int) -> tuple[Collapse, ...] | None:
+    """One family after the other, that with the fewest columns per component first, so that long axes stay.
+
+    A family has the class of each of ``width`` entries; all totals of all classes are kept. None if some cannot be
+    summed out.
+    """
+    families = list(families)
     steps: list[Collapse] = []
     while True:
         live = _not_forced(families, width)
@@ -361,7 +364,7 @@ def _next_step(families: list[IntArray]) -> tuple[int, IntArray, IntArray, IntAr
         if not others:
             break
         x, rows = _crossed(others)
-        column, columns = _numbered(family)
+        columns, column = ranked(family)
         component, count = _components(x, rows, column, columns)
         if count < columns and (best is None or columns - count < least):
             best, least = (k, x, column, component), columns - count
@@ -422,7 +425,7 @@ def _entries_together(collapse: Collapse, after: IntArray) -> IntArray | None:
     classes = int(together.max()) + 1
     inner = np.flatnonzero(after[row] >= 0)
     joined = connected_components(together[inner], after[row[inner]] + classes, classes + int(after.max()) + 1)[1]
-    label, count = _numbered(joined[together])
+    count, label = ranked(joined[together])
     if _pairs(label, column) != _pairs(label, part) + int(column.max()) - int(part.max()):
         return None
     several = np.bincount(label, minlength=count) > 1
@@ -438,29 +441,30 @@ def _pairs(one: IntArray, two: IntArray) -> int:
 
 def _on_cycles_of_four(row: IntArray, column: IntArray, part: IntArray) -> IntArray | None:
     """Entries with the same label are linked by cycles of four; None if there are too many pairs to look at."""
-    part, parts = _numbered(part)
+    parts, part = ranked(part)
     rows, columns = (_lines(line, part, parts) for line in (row, column))
     entries = np.bincount(part, minlength=parts)
     full = (entries == rows * columns) & (rows > 1) & (columns > 1)
     label = np.where(full[part], part, parts + np.arange(len(part)))
     rest = np.flatnonzero(~full[part] & (columns > 1)[part])
     if not len(rest):
-        return _numbered(label)[0]
+        return ranked(label)[1]
     pairs = _pairs_of_a_row(row[rest])
     if pairs is None:
         return None
     one, two = rest[pairs[0]], rest[pairs[1]]
     low, high = np.minimum(column[one], column[two]), np.maximum(column[one], column[two])
-    key, count = _numbered(low * (int(column.max()) + 1) + high)
+    count, key = ranked(low * (int(column.max()) + 1) + high)
     often = (np.bincount(key, minlength=count) > 1)[key]
     ends = np.concatenate([one[often], two[often]]), np.tile(key[often], 2) + len(row)
     linked = connected_components(*ends, len(row) + count)[1][: len(row)]
-    return _numbered(np.where(full[part], part, parts + linked))[0]
+    return ranked(np.where(full[part], part, parts + linked))[1]
 
 
 def _lines(line: IntArray, part: IntArray, parts: int) -> IntArray:
     """How many rows, or columns, there are in each component."""
-    first = _firsts(*_numbered(line))
+    count, labels = ranked(line)
+    first = _firsts(labels, count)
     return np.bincount(part[first], minlength=parts)
 
 

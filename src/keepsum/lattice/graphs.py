@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import IntArray, grouped
 from keepsum.lattice.matrix import Row
 
 FEW_EDGES = 10**4  # up to here components are found here: importing scipy.sparse.csgraph takes longer
@@ -189,8 +189,7 @@ def shortest_cycles(tail: IntArray, head: IntArray, vertices: int, edges: IntArr
         tail, head = head, tail
     both = np.concatenate([tail, head]), np.concatenate([head, tail])
     graph = sparse.csr_array((np.ones(2 * len(tail), dtype=np.int8), both), shape=(vertices, vertices))
-    by_root = np.argsort(tail[edges], kind="stable")
-    for places in np.split(by_root, np.flatnonzero(np.diff(tail[edges[by_root]])) + 1):
+    for places in grouped(tail[edges]):
         root = int(tail[edges[places[0]]])
         depth, branch = _branches(graph, root)
         between = (branch[tail] != branch[head]) & (tail != root) & (head != root)

@@ -13,10 +13,8 @@ from flint import fmpz_mat
 from scipy import sparse
 
 from keepsum.errors import InputError
-from keepsum.lattice.elimination import eliminate
-from keepsum.lattice.kernel import LLL_LIMIT, reduce
+from keepsum.lattice.elimination import LLL_LIMIT, eliminate, reduce, smith
 from keepsum.lattice.matrix import Row, as_integers, as_matrix, dense, matrix_rows, product, to_flint
-from keepsum.lattice.smith import smith
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System, decompose
 
 # A dense basis with more entries than this (2 GB) is refused; the sparse basis has no such limit.

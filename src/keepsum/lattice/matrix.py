@@ -168,3 +168,14 @@ def dense(rows: Iterable[Row], width: int) -> npt.NDArray[Any]:
         for j, entry in row.items():
             result[i, j] = entry
     return result
+
+
+def indicators(supports: Sequence[IntArray], width: int) -> sparse.csr_array:
+    """Sets of columns as rows of ones.
+
+    >>> indicators([np.array([0, 2]), np.array([1])], 3).toarray().tolist()
+    [[1, 0, 1], [0, 1, 0]]
+    """
+    bounds = np.cumsum([0, *(len(support) for support in supports)])
+    columns = np.concatenate([np.empty(0, dtype=np.int64), *supports])
+    return sparse.csr_array((np.ones(len(columns), dtype=np.int64), columns, bounds), shape=(len(supports), width))

@@ -1,23 +1,171 @@
-"""The shortest lattice vectors that are nonzero at a column, or negative at one column and positive at another.
-
-Short vectors are listed by length (``halves.py``) until they settle the question or the search takes too long. In that
-case the length of a combination of known vectors is an upper bound, and is reported as one.
-"""
+"""The shortest lattice vectors through a column, or from one column to another, in the norm of a mechanism."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from math import gcd
+from math import comb, gcd
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
 from keepsum._arrays import BoolArray, IntArray
-from keepsum.lattice.halves import HALVES_LIMIT, Half, vectors_by_length
+from keepsum._work import spend
 from keepsum.lattice.matrix import Row
-from keepsum.lattice.measure import NONE, SHIFT, UNKNOWN, Measure
+
+# The length of a lattice vector in the norm of a mechanism, as one integer that can be compared and added.
+
+
+UNKNOWN = 2**58  # the key of a vector that may exist but was not found
+NONE = 2**60  # the key of a vector that does not exist
+SHIFT = 31  # a packed key is the l1 length shifted left by this many bits, minus the squared l2 length
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The length of a vector as one integer, its *key*, which is additive over vectors on disjoint columns.
+
+    Under totals with weights 0 and 1 (``fewest_first``) the vectors that change the fewest counts come first, and among
+    them the longest in the l2 norm. Otherwise vectors are compared by length.
+
+    Examples
+    --------
+    >>> measure = Measure("l2", fewest_first=True)
+    >>> short, long = measure.key(4, 4), measure.key(4, 6)
+    >>> min(short, long) == long, measure.lengths(np.array([long + measure.key(2, 2)])).tolist()
+    (True, [8])
+    """
+
+    norm: Literal["l1", "l2"]
+    fewest_first: bool
+
+    @property
+    def packed(self) -> bool:
+        """Whether a key holds both lengths."""
+        return self.norm == "l2" and self.fewest_first
+
+    def key(self, l1: int, squared_l2: int) -> int:
+        """The key of a vector with these lengths; the vector with the smallest key is the one that matters."""
+        larger = l1 if self.norm == "l1" else max(l1, squared_l2)
+        if larger >= 2**26:  # so that the sum of two keys stays below UNKNOWN
+            return UNKNOWN
+        if self.packed:
+            return (l1 << SHIFT) - squared_l2
+        return l1 if self.norm == "l1" else squared_l2
+
+    def lengths(self, keys: IntArray) -> IntArray:
+        """The l1 lengths or the squared l2 lengths; sums with ``UNKNOWN`` or ``NONE`` become these again."""
+        lengths = -keys % (1 << SHIFT) if self.packed else keys
+        return np.where(keys >= NONE, NONE, np.where(keys >= UNKNOWN, UNKNOWN, lengths))
+
+    def entries(self, keys: IntArray) -> IntArray:
+        """The smallest l1 length that vectors with these keys can have."""
+        fewest = -(-keys >> SHIFT) if self.packed else keys
+        return np.where(keys >= NONE, NONE, np.where(keys >= UNKNOWN, UNKNOWN, fewest))
+
+    def of(self, entries: Iterable[int], sizes: Iterable[int]) -> int:
+        """The key of a vector of region sums, where each region has the given number of cells.
+
+        Where the shortest l2 vector counts, each sum is spread evenly over the cells of its region; where the longest
+        counts, it goes to one cell.
+        """
+        sums = [abs(entry) for entry in entries]
+        squares = [n * n if self.fewest_first else _spread(n, size) for n, size in zip(sums, sizes, strict=True)]
+        return self.key(sum(sums), sum(squares))
+
+
+def _spread(total: int, cells: int) -> int:
+    """The smallest sum of squares of this many integers with this sum."""
+    each, remainder = divmod(total, cells)
+    return (cells - remainder) * each**2 + remainder * (each + 1) ** 2
+
+
+# All lattice vectors of l1 length 1, 2, 3, ..., exactly and in integers, for as long as that takes about a second.
+#
+# Meet in the middle: a vector of l1 length t is the difference of two halves of lengths ceil(t/2) and floor(t/2) with
+# equal images under the matrix. All short halves are listed by image; two halves with one image make a lattice
+# vector.
+
+
+# At most this many halves are listed, and this many pairs of halves with one image compared: a second each.
+HALVES_LIMIT, MATCHES_LIMIT = 200_000, 200_000
+STEPS_PER_HALF = 5
+TYPICAL_TOTALS = 4  # totals that contain a column, in a typical table
+
+Half = tuple[tuple[int, int], ...]
+
+
+def vectors_by_length(matrix: sparse.csr_array, limit: int) -> Iterator[tuple[list[Row], int]]:
+    """For t = 1, 2, 3, ...: all lattice vectors of l1 length t up to sign, until the lists get too long."""
+    columns = matrix.tocsc()
+    width = matrix.shape[1]
+    entries = [
+        tuple(zip(columns.indices[a:b].tolist(), columns.data[a:b].tolist(), strict=True))
+        for a, b in zip(columns.indptr[:-1], columns.indptr[1:], strict=True)
+    ]
+    shells: list[dict[Half, list[Half]]] = [{(): [()]}]
+    listed = matches = 0
+    weight = 1 + columns.nnz // (TYPICAL_TOTALS * width)  # columns in many totals cost more
+    for t in range(1, 64):
+        size = (t + 1) // 2
+        if len(shells) <= size:
+            listed += weight * _shell_size(width, size)
+            if listed > limit:
+                return
+            spend(STEPS_PER_HALF * weight * _shell_size(width, size))
+            shells.append(_shell(entries, size))
+        long, short = shells[size], shells[t // 2]
+        matches += sum(len(halves) * len(short.get(image, ())) for image, halves in long.items())
+        if matches > MATCHES_LIMIT:
+            return
+        spend(STEPS_PER_HALF * matches)
+        yield list(_match(long, short, t)), t
+
+
+def _shell_size(width: int, length: int) -> int:
+    """The number of integer vectors of this l1 length."""
+    return sum(comb(width, k) * comb(length - 1, k - 1) * 2**k for k in range(1, length + 1))
+
+
+def _shell(entries: list[tuple[tuple[int, int], ...]], length: int) -> dict[Half, list[Half]]:
+    """All integer vectors of this l1 length, by image."""
+    shell: dict[Half, list[Half]] = {}
+
+    def extend(start: int, remaining: int, vector: Half, image: Row) -> None:
+        if remaining == 0:
+            key = tuple(sorted((i, e) for i, e in image.items() if e))
+            shell.setdefault(key, []).append(vector)
+            return
+        for j in range(start, len(entries)):
+            for value in (*range(1, remaining + 1), *range(-1, -remaining - 1, -1)):
+                moved = dict(image)
+                for i, e in entries[j]:
+                    moved[i] = moved.get(i, 0) + value * e
+                extend(j + 1, remaining - abs(value), (*vector, (j, value)), moved)
+
+    extend(0, length, (), {})
+    return shell
+
+
+def _match(long: dict[Half, list[Half]], short: dict[Half, list[Half]], length: int) -> Iterator[Row]:
+    """The differences of two halves with one image that have the full length, so that nothing cancels."""
+    for image, halves in long.items():
+        for a in halves:
+            for b in short.get(image, ()):
+                vector = dict(a)
+                for j, value in b:
+                    vector[j] = vector.get(j, 0) - value
+                if sum(abs(value) for value in vector.values()) == length:
+                    yield {j: value for j, value in vector.items() if value}
+
+
+# The shortest lattice vectors that are nonzero at a column, or negative at one column and positive at another.
+#
+# Short vectors are listed by length (``shortest.py``) until they settle the question or the search takes too long. In
+# that case the length of a combination of known vectors is an upper bound, and is reported as one.
+
 
 # Four-cycles are searched for among at most this many columns: two million pairs, half a second.
 PAIRS_LIMIT = 2_000

@@ -1,9 +1,4 @@
-"""The parts of a matrix of totals: regions, forced sums, and the blocks where totals overlap.
-
-Cells with identical columns form a *region*. A region that is in no total is *free*. A region whose sum the totals
-determine is *forced* (a forced region of one cell is *pinned*). The other regions form *blocks*, the connected
-components of the matroid of the matrix: the lattice is the direct sum of its parts.
-"""
+"""The parts of a matrix of totals: regions, forced sums, and the blocks where totals overlap."""
 
 from __future__ import annotations
 
@@ -15,18 +10,76 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import IntArray, grouped, ranked
 from keepsum.errors import InputError
-from keepsum.lattice.elimination import eliminate
+from keepsum.lattice.elimination import LLL_LIMIT, eliminate, kernel, reduce
 from keepsum.lattice.families import Collapse, collapse_of, collapses_of, dimension_of, matroid_components
 from keepsum.lattice.graphs import connected_components
 from keepsum.lattice.grids import Grid, recognise
-from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
 from keepsum.lattice.matrix import Row, matrix_rows, rows_matrix
-from keepsum.lattice.regions import identical_columns
 from keepsum.lattice.symmetry import all_alike
-from keepsum.lattice.two_way import TwoWay, two_way_of
-from keepsum.lattice.two_way_totals import recognise_two_way
+from keepsum.lattice.two_way import TwoWay, recognise_two_way, two_way_of
+
+# Regions: classes of cells that are part of exactly the same totals.
+
+
+def identical_columns(columns: sparse.csc_array) -> tuple[IntArray, IntArray]:
+    """The class of each column, and the first column of each class; two columns share a class if they are equal.
+
+    Classes are numbered by their first column. The first entries of all columns are compared at once, then the second
+    ones, and so on: one sort per level and no hashing, so there are no collisions.
+
+    Examples
+    --------
+    >>> classes, first = identical_columns(sparse.csc_array([[1, 1, 0, 1], [0, 2, 0, 0]]))
+    >>> classes.tolist(), first.tolist()
+    ([0, 1, 2, 0], [0, 1, 2])
+    """
+    lengths = np.diff(columns.indptr)
+    longest = int(lengths.max(initial=0))
+    # An entry is a row and a value; there are few values, so both are encoded in one number, starting at 1.
+    entries = columns.indices.astype(np.int64) + 1
+    if (columns.data != 1).any():
+        values, value_code = np.unique(columns.data, return_inverse=True)
+        entries = entries * len(values) + value_code
+    equally_long = bool((lengths == longest).all())
+    classes = np.zeros(columns.shape[1], dtype=np.int64)
+    for level in range(longest):
+        if equally_long:
+            code = entries[level::longest]
+        else:
+            reached = np.flatnonzero(lengths > level)
+            code = np.zeros(len(classes), dtype=np.int64)
+            code[reached] = entries[columns.indptr[reached] + level]
+        classes = ranked(_pair(classes, code))[1]
+    return _by_first(classes)
+
+
+def _pair(a: IntArray, b: IntArray) -> IntArray:
+    """One number per pair of numbers."""
+    width = int(b.max(initial=0)) + 1
+    if (int(a.max(initial=0)) + 1) * width >= 2**63:
+        b = ranked(b)[1]
+        width = int(b.max(initial=0)) + 1
+    return a * width + b
+
+
+def _by_first(classes: IntArray) -> tuple[IntArray, IntArray]:
+    """Renumber the classes in the order of their first members, and return these members."""
+    count = int(classes.max(initial=-1)) + 1
+    first = np.empty(count, dtype=np.int64)
+    first[classes[::-1]] = np.arange(len(classes) - 1, -1, -1)  # the last value written is the first member
+    rank = np.empty(count, dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(count)
+    return rank[classes], np.sort(first)
+
+
+# The parts of a matrix of totals: regions, forced sums, and the blocks where totals overlap.
+#
+# Cells with identical columns form a *region*. A region that is in no total is *free*. A region whose sum the totals
+# determine is *forced* (a forced region of one cell is *pinned*). The other regions form *blocks*, the connected
+# components of the matroid of the matrix: the lattice is the direct sum of its parts.
+
 
 Key: TypeAlias = tuple[bytes, ...]
 
@@ -160,6 +213,17 @@ class Structure:
         """The cells of a region, in order."""
         order, starts = self.cells_by_region
         return order[starts[region] : starts[region + 1]]
+
+    def numbered_parts(self, with_blocks: bool) -> IntArray:
+        """For each region its part: 0 under no total, 1, 2, ... for sums, blocks from there on; -1 if it is in none."""
+        number = np.full(len(self.sizes), -1, dtype=np.int64)
+        number[self.part == FREE] = 0
+        sums = np.flatnonzero((self.part == FORCED) & (self.sizes > 1))
+        number[sums] = 1 + np.arange(len(sums))
+        if with_blocks:
+            inside = self.part >= 0
+            number[inside] = 1 + len(sums) + self.part[inside]
+        return number
 
     def number_of(self, cells: IntArray) -> int:
         """How many cells there are in these, which may be groups."""
@@ -388,18 +452,6 @@ def _circuit_components(pivots: dict[int, int], rows: list[Row], width: int) -> 
 
     In reduced form, a pivot column and the other columns of its row lie on a common circuit.
     """
-    parent = list(range(width))
-
-    def root(j: int) -> int:
-        while parent[j] != j:
-            parent[j] = parent[parent[j]]
-            j = parent[j]
-        return j
-
-    for i, pivot in pivots.items():
-        for j in rows[i]:
-            parent[root(j)] = root(pivot)
-    members: dict[int, list[int]] = {}
-    for j in range(width):
-        members.setdefault(root(j), []).append(j)
-    return [columns for columns in members.values() if len(columns) > 1]
+    edges = np.array([(pivot, j) for i, pivot in pivots.items() for j in rows[i]], dtype=np.int64).reshape(-1, 2)
+    label = connected_components(edges[:, 0], edges[:, 1], width)[1]
+    return [columns.tolist() for columns in grouped(label) if len(columns) > 1]

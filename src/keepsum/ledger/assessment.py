@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keepsum.accounting.cost import Cost
+from keepsum._saying import Reference, Text, arg, marked
+from keepsum._text import how_many
+from keepsum.accounting.total import Cost
 from keepsum.errors import BudgetError, InputError, PlanError
-from keepsum.ledger.budget import UNIT, Budget
-from keepsum.ledger.entries import CostRecord, TableEntry
-from keepsum.ledger.joint import Kept, check_joint, table_entry
-from keepsum.ledger.person import COUNTED_ALIKE, apart, counted
+from keepsum.ledger.entries import UNIT, Budget, CostRecord, TableEntry
+from keepsum.ledger.person import COUNTED_ALIKE, KeptTable, apart, check_joint, counted, table_entry
 from keepsum.ledger.state import Dataset, cells_key
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance
-from keepsum.privacy.loss import Loss
-from keepsum.privacy.numbers import shown_at_most, shown_briefly
+from keepsum.privacy.numbers import Loss, shown_at_most, shown_briefly
 from keepsum.releasing.codec import domain_of, mechanism_record
-from keepsum.releasing.guarantee_facts import MechanismRecord
+from keepsum.releasing.facts import MechanismRecord
 
 UNCHECKED = (
     "The releases of this dataset are of tables with different cells, so that what their kept totals fix together is "
@@ -87,7 +86,12 @@ class Standing:
         """Where noise with a focus is charged more than its certificates state, and why, in sentences."""
         if self.coarse is None:
             return []
-        return [f"Of noise with a focus all of epsilon or rho counts at the largest distance here, as {self.coarse}."]
+        return [
+            Text(
+                "Of noise with a focus all of epsilon or rho counts at the largest distance here, as "
+                f"{marked(self.coarse)}."
+            )
+        ]
 
     @property
     def left(self) -> Fraction:
@@ -100,14 +104,14 @@ class Standing:
         """What is spent and left, in a sentence."""
         if self.spent is None:
             unknown = f"The budget is {self.budget}; what was spent cannot be stated in it, so nothing is left."
-            return f"{unknown} {self.problem}"
+            return Text(f"{unknown} {marked(self.problem)}")
         symbol = "rho" if self.budget.rho is not None else "epsilon"
         spent = shown_briefly(self.budget.amount(self.spent), 8)
         excess = self.budget.amount(self.spent) - self.budget.limit()
         left = f"{shown_at_most(self.left)} left" if excess <= 0 else f"{shown_briefly(excess, 8)} too much, 0 left"
         return (
             f"{symbol} {spent} of {shown_briefly(self.budget.limit(), 8)} {self.budget.unit} spent by "
-            f"{self.releases:,} release{'s' * (self.releases != 1)}, {left}{self.distance.not_against}."
+            f"{how_many(self.releases, 'release')}, {left}{self.distance.not_against}."
         )
 
 
@@ -224,22 +228,20 @@ def check_totals(dataset: Dataset, table: TableEntry) -> None:
         return
     key, base = cells_key(table.domain), dataset.domain or domain_of(table.domain)
     earlier = [
-        Kept.of(known, number, base)
+        KeptTable.of(known, number, base)
         for number, known in dataset.tables.items()
         if known != table and (dataset.domain is not None or cells_key(known.domain) == key)
     ]
-    check_joint(earlier, Kept.of(table, None, base))
+    check_joint(earlier, KeptTable.of(table, None, base))
     dataset.checked.append((len(dataset.tables), table))
 
 
 def _with(dataset: Dataset, charge: Charge, factor: Fraction = Fraction(1)) -> Dataset:
-    """The dataset after this release, or after the same with so many times its epsilon or rho."""
     cost = charge.cost if factor == 1 else CostRecord.of(charge.cost.cost().scaled(factor))
     return dataset.with_charge(charge.table, cost, charge.mechanism)
 
 
 def _comparable(dataset: Dataset) -> bool:
-    """Whether the kept totals of all tables can be put together."""
     return dataset.domain is not None or dataset.is_one_table()
 
 
@@ -262,7 +264,7 @@ def _difference(before: Standing, after: Standing, stated: Fraction | None) -> l
     if abs(needs - stated) <= stated / 10**9:
         return []
     if after.coarse is not None:
-        why = f"of noise with a focus all of it counts at the largest distance, since {after.coarse}"
+        why = f"of noise with a focus all of it counts at the largest distance, since {marked(after.coarse)}"
     elif needs > stated:
         why = "under the kept totals of all releases together one person's change does more than under its own"
     else:
@@ -289,12 +291,13 @@ def _refusal(dataset: Dataset, charge: Charge, before: Standing, after: Standing
     why = _difference(before, after, _stated(_with(dataset, charge), charge))
     would = "Nothing would fit." if fitting is None else f"{fitting} would fit."
     return (
-        f"The budget of {dataset.name!r} must allow for the release: {left} of {limit} left; this release needs "
+        f"{arg.dataset.called(f'The budget of {dataset.name!r}')} must allow for the release: {left} of {limit} left; "
+        "this release needs "
         f"{' '.join([f'{needs} {budget.unit}.', *why, would])}"
     )
 
 
-def _fitting(dataset: Dataset, charge: Charge) -> str | None:
+def _fitting(dataset: Dataset, charge: Charge) -> Reference | None:
     """The largest parameter of three digits with which the release would fit, per person if it was requested so."""
     cost = charge.cost.cost()
     gaussian = cost.epsilon is None
@@ -321,7 +324,8 @@ def _fitting(dataset: Dataset, charge: Charge) -> str | None:
         unit = "per person"
     elif person is not None and (person.norm == "l1") == (not gaussian):
         length, unit = Fraction(person.length), "per person"  # in l2 a square, as rho grows with it
-    return f"{'Rho' if gaussian else 'Epsilon'} {shown_at_most(_three_digits(low) * length)} {unit}"
+    name, value = "rho" if gaussian else "epsilon", shown_at_most(_three_digits(low) * length)
+    return arg[name](value).called(f"{name.capitalize()} {value} {unit}")
 
 
 def _three_digits(steps: int) -> Fraction:

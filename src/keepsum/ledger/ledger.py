@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from keepsum._arguments import check_path, check_text, check_whole
 from keepsum._holding import record_in
+from keepsum._saying import arg, the
 from keepsum._text import type_of
 from keepsum.accounting.events import composed_event, event_of_several
-from keepsum.errors import BudgetError, InputError, LedgerError, LedgerWarning
+from keepsum.errors import BudgetError, InputError, LedgerError, LedgerUnreachableError, LedgerWarning, UnreachableError
 from keepsum.ledger.assessment import Assessment, Charge, Standing, assess, assessed, charge_of, standing
-from keepsum.ledger.budget import Budget, as_budget
-from keepsum.ledger.chain import Link
-from keepsum.ledger.checking import Check, checked
 from keepsum.ledger.entries import (
+    Budget,
     BudgetEntry,
     BudgetRecord,
     DatasetEntry,
@@ -30,18 +29,19 @@ from keepsum.ledger.entries import (
     LedgerEntry,
     OutcomeEntry,
     SpendEntry,
+    as_budget,
     encoded,
 )
-from keepsum.ledger.importing import charge_for, check_new, disclosed, past_of, published
+from keepsum.ledger.importing import LedgerCheck, charge_for, check_new, checked, disclosed, past_of, published
 from keepsum.ledger.person import each_for_one_person
 from keepsum.ledger.state import Dataset, Spend, State
-from keepsum.ledger.store import Store, Transaction
+from keepsum.ledger.store import Link, Store, Transaction
 from keepsum.planning.plan import AnyPlan, CompiledPlan
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.numbers import Number
 from keepsum.releasing.certificate import AnyCertificate, CertificateRecord
 from keepsum.releasing.codec import cells_record, check_axes
-from keepsum.releasing.facts import DomainRecord, LedgerRecord
+from keepsum.releasing.facts import LedgerRecord
 from keepsum.sampling.core.rng import rng
 from keepsum.tables.domain import Domain
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 DATASET = "data"  # the name of a dataset that was given none
 EXISTS = (
-    "Ledger {} must be new, but there is such a file. Open it with ks.Ledger.open(path), and declare another dataset "
-    "with ledger.add_dataset."
+    f"Ledger {{}} must be new, but there is such a file. Open it with {the.call('ks.Ledger.open(path)')}, and declare "
+    f"another dataset with {the.call('ledger.add_dataset')}."
 )
 
 
@@ -95,7 +95,10 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         if not isinstance(store, Store):
-            raise InputError("A ledger must be made with ks.Ledger.create(path, budget=...) or ks.Ledger.open(path).")
+            raise InputError(
+                f"A ledger must be made with {the.call('ks.Ledger.create(path, budget=...)')} or "
+                f"{the.call('ks.Ledger.open(path)')}."
+            )
         self._store = store
         self._guard = threading.RLock()  # of what this object knows; the file has its own lock
         self._state = State()
@@ -143,13 +146,7 @@ class Ledger:
             If there is such a file already, or it cannot be written.
         """
         store = Store(check_path(path, "The file of a ledger"))
-        entry = DatasetEntry(
-            dataset=DATASET if dataset is None else _checked_name(dataset),
-            budget=BudgetRecord.of(as_budget(budget)),
-            domain=None if domain is None else _cells(domain),
-            note=_checked_note(note),
-        )
-        _create(store, entry)
+        _create(store, _dataset_entry(DATASET if dataset is None else dataset, budget, domain, note))
         return cls(store)
 
     @property
@@ -189,13 +186,7 @@ class Ledger:
         self, name: str, budget: Budget | Number, domain: Domain | None = None, note: str | None = None
     ) -> None:
         """Declare another dataset with its budget; ``note`` says who decided it, and why."""
-        record = None if domain is None else _cells(domain)
-        entry = DatasetEntry(
-            dataset=_checked_name(name),
-            budget=BudgetRecord.of(as_budget(budget)),
-            domain=record,
-            note=_checked_note(note),
-        )
+        entry = _dataset_entry(name, budget, domain, note)
         with self._writing() as (transaction, state):
             if entry.dataset in state.datasets:
                 raise InputError(f"Dataset {entry.dataset!r} is in the ledger already. Choose another name.")
@@ -211,7 +202,8 @@ class Ledger:
             if not isinstance(budget, Budget) and not dataset.budget.per_person:
                 raise InputError(
                     f"The budget of {dataset.name!r} must say what it is per, as the one so far is "
-                    f"{dataset.budget.unit}. Pass ks.Budget.per_unit(...), or ks.Budget(...) for a budget per person."
+                    f"{dataset.budget.unit}. Pass {the.call('ks.Budget.per_unit(...)')}, or "
+                    f"{the.call('ks.Budget(...)')} for a budget per person."
                 )
             record = BudgetRecord.of(as_budget(budget))
             transaction.append(encoded(BudgetEntry(dataset=dataset.name, budget=record, note=_checked_note(note))))
@@ -255,10 +247,7 @@ class Ledger:
             self._conclude(receipt)
 
     def import_release(
-        self,
-        release: str | PathLike[str] | AnyCertificate,
-        dataset: str | None = None,
-        invariants: bytes | None = None,
+        self, release: str | PathLike[str] | AnyCertificate, dataset: str | None = None, invariants: bytes | None = None
     ) -> Standing:
         """Take in a release that was made before, or without this ledger.
 
@@ -288,7 +277,7 @@ class Ledger:
 
     # -- the ledger as a whole ----------------------------------------------------------------------
 
-    def check(self, against: Iterable[AnyCertificate] = (), head: str | None = None) -> Check:
+    def check(self, against: Iterable[AnyCertificate] = (), head: str | None = None) -> LedgerCheck:
         """Check every entry, and that the ledger has the entries which published certificates name.
 
         The chain of hashes shows whether an entry was changed, removed or inserted. That the last entries were cut off,
@@ -336,7 +325,7 @@ class Ledger:
         if each is None:
             raise InputError(
                 f"The distance must be given for dataset {known.name!r}, as that of one person is not known for all "
-                f"its releases together. Pass distance=, which is 1 for the loss per unit."
+                f"its releases together. {arg.distance:Pass}, which is 1 for the loss per unit."
             )
         return event_of_several(each)
 
@@ -379,7 +368,7 @@ class Ledger:
             with self._writing() as (transaction, _):
                 transaction.append(encoded(entry))
         except LedgerError as error:
-            problem = str(error)
+            problem = f"{error:marked}"
         if problem is not None and released:
             warnings.warn(
                 f"The release is made and charged as entry {entry.spend:,}, but the ledger could not be told that it "
@@ -390,21 +379,22 @@ class Ledger:
 
 
 def _create(store: Store, entry: DatasetEntry) -> None:
-    """Make the file; of several processes that try to, one does."""
     from importlib.metadata import version  # slow to import, and needed once
 
     number = f"{rng().below(2**128):032x}"
     first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {version('keepsum')}", id=number)
-    problem = EXISTS.format(store.name) if _exists(store.path) else ""
+    problem, kind = EXISTS.format(store.name) if _exists(store.path) else "", LedgerError
     try:
         if not problem:
             store.create([encoded(first), encoded(entry)])
     except InputError as error:
         problem = EXISTS.format(store.name) if _exists(store.path) else str(error)
+        kind = LedgerUnreachableError if isinstance(error, UnreachableError) else kind
     except OSError as error:
         problem = f"Ledger {store.name} must be in a folder that can be used, but: {error.strerror}."
+        kind = LedgerUnreachableError
     if problem:
-        raise LedgerError(problem)
+        raise kind(problem)
 
 
 def _exists(path: Path) -> bool:
@@ -412,7 +402,6 @@ def _exists(path: Path) -> bool:
 
 
 def _append_spend(transaction: Transaction, dataset: Dataset, charge: Charge, imported: ImportedRecord | None) -> Link:
-    """Charge a release; a table that is new is described first."""
     number = dataset.number_of(charge.table)
     if number is None:
         number = transaction.append(encoded(charge.table)).number
@@ -443,8 +432,12 @@ def _checked_note(note: str | None) -> str | None:
     return note
 
 
-def _cells(domain: Domain) -> DomainRecord:
-    if not isinstance(domain, Domain):
-        raise InputError(f"The cells of a dataset must be given by a Domain, got {type_of(domain)}.")
-    check_axes(domain)
-    return cells_record(domain)
+def _dataset_entry(name: str, budget: Budget | Number, domain: Domain | None, note: str | None) -> DatasetEntry:
+    checked_name, record = _checked_name(name), BudgetRecord.of(as_budget(budget))
+    cells = None
+    if domain is not None:
+        if not isinstance(domain, Domain):
+            raise InputError(f"The cells of a dataset must be given by a Domain, got {type_of(domain)}.")
+        check_axes(domain)
+        cells = cells_record(domain)
+    return DatasetEntry(dataset=checked_name, budget=record, domain=cells, note=_checked_note(note))

@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from keepsum._saying import Text
+from keepsum._text import how_many
 from keepsum.accounting.total import Total
 from keepsum.errors import InputError, PlanError
 from keepsum.ledger.assessment import standing
 from keepsum.ledger.entries import KeptMargin, TableEntry
-from keepsum.ledger.joint import Kept, newly_fixed
-from keepsum.ledger.person import by_attribute
+from keepsum.ledger.person import KeptTable, by_attribute, newly_fixed
 from keepsum.ledger.state import Dataset, Outcome, Spend
-from keepsum.planning.attribute_distance import AttributeDistance
-from keepsum.privacy.loss import Loss
-from keepsum.privacy.numbers import shown_briefly
+from keepsum.planning.distances import AttributeDistance
+from keepsum.privacy.numbers import Loss, shown_briefly
 from keepsum.releasing.codec import domain_of, stated_mechanism
 from keepsum.tables.invariants import ROWS
 
@@ -46,14 +46,13 @@ def dataset_topics(dataset: Dataset, all_releases: bool = False) -> list[tuple[s
     if lost:
         numbers = ", ".join(f"{spend.number:,}" for spend in lost[:SHOWN_SPENDS])
         more = f" and {len(lost) - SHOWN_SPENDS:,} more" if len(lost) > SHOWN_SPENDS else ""
-        several = f"{len(lost):,} release{'s' * (len(lost) != 1)}"
+        several = how_many(len(lost), "release")
         sections.append(("Without output", [f"{several} charged without a known output: entries {numbers}{more}."]))
     warnings = [*_disclosed(dataset), *now.warnings, *now.notes, *_earlier(dataset)]
     return sections + [("Warning", [sentence]) for sentence in warnings]
 
 
 def _budgets(dataset: Dataset) -> list[str]:
-    """The budget, the cells that were declared, and every budget before."""
     *earlier, last = dataset.budgets
     lines = [f"{last.budget}" + ("" if last.note is None else f" ({last.note})")]
     if dataset.domain is not None:
@@ -68,11 +67,11 @@ def _budgets(dataset: Dataset) -> list[str]:
 
 
 def _person(dataset: Dataset, total: Total) -> list[str]:
-    """What all releases together tell about one person, by attribute."""
     try:
         attributes = by_attribute(dataset, total)
     except (PlanError, InputError) as error:
-        return [f"not stated: {str(error)[0].lower()}{str(error)[1:]}"]
+        reason = f"{error:marked}"
+        return [Text(f"not stated: {reason[0].lower()}{reason[1:]}")]
     delta = dataset.budget.delta if total.rho else None
     lines = []
     for found_for in attributes:
@@ -91,8 +90,8 @@ def _person(dataset: Dataset, total: Total) -> list[str]:
 def _except(attribute: AttributeDistance) -> str:
     """What the kept totals of all releases leave unprotected."""
     cells, values = attribute.unprotected + attribute.unknown, attribute.fixed_values
-    parts = [f"in {cells:,} cell{'s' * (cells != 1)} not to every value"] if cells else []
-    parts += [f"{values:,} value{'s' * (values != 1)} fixed"] if values else []
+    parts = [f"in {how_many(cells, 'cell')} not to every value"] if cells else []
+    parts += [f"{how_many(values, 'value')} fixed"] if values else []
     return f"; not protected: {', '.join(parts)}" if parts else ""
 
 
@@ -106,7 +105,6 @@ def _factor(loss: Loss) -> str:
 
 
 def _table(table: TableEntry) -> str:
-    """A table, what is kept of it, and what it was counted from."""
     domain = domain_of(table.domain)
     kept = []
     for part in table.kept:
@@ -160,7 +158,7 @@ def _disclosed(dataset: Dataset) -> list[str]:
     if len(dataset.tables) < 2 or not (dataset.domain is not None or dataset.is_one_table()):
         return []
     base = dataset.domain or domain_of(next(iter(dataset.tables.values())).domain)
-    return newly_fixed([Kept.of(table, number, base) for number, table in dataset.tables.items()])
+    return newly_fixed([KeptTable.of(table, number, base) for number, table in dataset.tables.items()])
 
 
 def _earlier(dataset: Dataset) -> list[str]:

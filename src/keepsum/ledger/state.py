@@ -13,12 +13,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from keepsum._arguments import check_text
+from keepsum._saying import arg
 from keepsum.accounting.composition import compose
 from keepsum.accounting.total import Total
 from keepsum.errors import InputError, LedgerError
-from keepsum.ledger.budget import Budget
-from keepsum.ledger.chain import Link
 from keepsum.ledger.entries import (
+    Budget,
     BudgetEntry,
     CostRecord,
     DatasetEntry,
@@ -29,11 +29,11 @@ from keepsum.ledger.entries import (
     decoded,
     encoded,
 )
+from keepsum.ledger.store import Link
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.focus import Level
 from keepsum.releasing.codec import domain_of, stated_level
-from keepsum.releasing.facts import DomainRecord
-from keepsum.releasing.guarantee_facts import MechanismRecord
+from keepsum.releasing.facts import DomainRecord, MechanismRecord
 from keepsum.tables.domain import Domain
 
 Outcome: TypeAlias = Literal["released", "failed", "imported", "unknown"]
@@ -192,11 +192,12 @@ class State:
             (only,) = self.datasets.values()
             return only
         if name is None:
-            raise InputError(f"Say which dataset of the ledger is meant, with dataset=: {self._names()}.")
+            raise InputError(f"Say which dataset of the ledger is meant, {arg.dataset:with}: {self._names()}.")
         check_text(name, "The name of a dataset")
         if name not in self.datasets:
             raise InputError(
-                f"The dataset must be one of the ledger: {self._names()}. Check the spelling, or add it first."
+                f"{arg.dataset.called('The dataset')} must be one of the ledger: {self._names()}. Check the spelling, "
+                "or add it first."
             )
         return self.datasets[name]
 

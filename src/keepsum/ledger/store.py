@@ -1,24 +1,87 @@
-"""One SQLite file with the entries of a ledger, to which nothing but entries is ever added.
-
-Every use opens the file anew. A writer holds the file's lock from reading the entries until its own are on disk, so
-that two processes never decide on the same state: ``begin immediate``, a rollback journal, and every sync that SQLite
-knows.
-"""
+"""One SQLite file with the entries of a ledger, each with the hash of the one before; entries are only added."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
-from keepsum.errors import LedgerError
-from keepsum.ledger.chain import Link, broken_at
+from keepsum._saying import arg, the
+from keepsum.errors import LedgerError, LedgerUnreachableError
 from keepsum.sources.atomic import PRIVATE, check_new, write_file
+
+# Entries in a chain of hashes: whoever changes, removes or inserts one must change every hash after it.
+#
+# A chain that was rewritten to its end, or cut, is consistent in itself: the hashes in published certificates show
+# that (``importing.py``).
+
+ORIGIN = "0" * 64  # what the first entry has as the hash before it
+
+
+@dataclass(frozen=True)
+class Link:
+    """An entry of a ledger, with the hash of the entry before it and its own."""
+
+    number: int  # 1 for the first
+    time: str  # when it was written, by the clock of the machine: ``2026-01-31T12:00:00Z``
+    content: str  # what it says, as JSON
+    # The hash of the entry before it, and its own, which covers all of these.
+    previous: str
+    hash: str
+
+    @classmethod
+    def after(cls, last: Link | None, time: str, content: str) -> Link:
+        """The next entry of a chain.
+
+        >>> first = Link.after(None, "2026-01-31T12:00:00Z", "{}")
+        >>> first.number, first.previous == ORIGIN, first.is_sound
+        (1, True, True)
+        >>> Link.after(first, "2026-01-31T12:00:01Z", "{}").previous == first.hash
+        True
+        """
+        number, previous = (1, ORIGIN) if last is None else (last.number + 1, last.hash)
+        return cls(number, time, content, previous, _hash(number, time, content, previous))
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the hash is that of the entry."""
+        return self.hash == _hash(self.number, self.time, self.content, self.previous)
+
+
+def broken_at(links: Iterable[Link], last: Link | None = None) -> int | None:
+    """The number of the first entry that is missing, or that does not follow from the one before it; None if all do.
+
+    >>> first = Link.after(None, "2026-01-31T12:00:00Z", "{}")
+    >>> third = Link.after(Link.after(first, "2026-01-31T12:00:01Z", "{}"), "2026-01-31T12:00:02Z", "{}")
+    >>> broken_at([first]), broken_at([first, third])
+    (None, 2)
+    """
+    number, previous = (0, ORIGIN) if last is None else (last.number, last.hash)
+    for link in links:
+        number += 1
+        if link.number != number or link.previous != previous or not link.is_sound:
+            return number
+        previous = link.hash
+    return None
+
+
+def _hash(number: int, time: str, content: str, previous: str) -> str:
+    # No part but the last can contain a line feed, so that no two entries have the same text.
+    text = f"keepsum.ledger/1\n{number}\n{time}\n{previous}\n{content}"
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# One SQLite file with the entries of a ledger, to which nothing but entries is ever added.
+#
+# Every use opens the file anew. A writer holds the file's lock from reading the entries until its own are on disk, so
+# that two processes never decide on the same state: ``begin immediate``, a rollback journal, and every sync that
+# SQLite knows.
 
 T = TypeVar("T")
 
@@ -148,7 +211,6 @@ class Store:
         raise problem
 
     def _opened(self, mode: str) -> sqlite3.Connection:
-        """A connection to the existing file."""
         name = f"{self.path.absolute().as_uri()}?mode={mode}"
         connection = self.asked(lambda: sqlite3.connect(name, uri=True, isolation_level=None, timeout=PATIENCE))
         try:
@@ -168,7 +230,7 @@ class Store:
             if links[:1] != [known]:
                 raise LedgerError(
                     f"Ledger {self.name} was replaced or changed while it was in use: entry {known.number:,} is no "
-                    f"longer the same. Check it: ledger.check()."
+                    f"longer the same. Check it: {the.call('ledger.check()')}."
                 )
             del links[0]
         elif not links:
@@ -179,12 +241,13 @@ class Store:
         return links
 
     def _check_kind(self, connection: sqlite3.Connection) -> None:
-        """Whether the file is a ledger that this version understands."""
         application, version = (
             connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
         if application != APPLICATION:
-            raise LedgerError(f"Ledger {self.name} must be a ledger of Keepsum, but it is something else.")
+            raise LedgerError(
+                f"{arg.ledger.called(f'Ledger {self.name}')} must be a ledger of Keepsum, but it is something else."
+            )
         if version > VERSION:
             raise LedgerError(f"Ledger {self.name} was written by a later version of Keepsum. Update Keepsum.")
         found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")}
@@ -193,8 +256,8 @@ class Store:
 
     def _damaged(self, how: str) -> LedgerError:
         return LedgerError(
-            f"Ledger {self.name} is damaged: {how}. Nothing can be charged to it. Find out who changed it, "
-            f"and restore a backup that has every entry, as ledger.check(against=certificates) can tell."
+            f"Ledger {self.name} is damaged: {how}. Nothing can be charged to it. Find out who changed it, and "
+            f"restore a backup that has every entry, as {the.call('ledger.check(against=certificates)')} can tell."
         )
 
     def _in_words(self, error: Exception) -> LedgerError:
@@ -204,10 +267,14 @@ class Store:
         if not code or kind in DAMAGED:  # no code: text that is none
             return self._damaged("SQLite cannot read it")
         if kind == "SQLITE_CANTOPEN" and not os.path.lexists(self.path):
-            return LedgerError(f"Ledger {self.name} does not exist. Create it: ks.Ledger.create(path, budget=...).")
+            return LedgerUnreachableError(
+                f"{arg.ledger.called(f'Ledger {self.name}')} does not exist. Create it: "
+                f"{the.call('ks.Ledger.create(path, budget=...)')}."
+            )
         if kind == "SQLITE_CANTOPEN" and self.path.is_dir():
-            return LedgerError(f"Ledger {self.name} must be a file, but it is a folder.")
-        return LedgerError(f"Ledger {self.name} {PROBLEMS.get(kind, f'cannot be used: {code}')}.")
+            return LedgerError(f"{arg.ledger.called(f'Ledger {self.name}')} must be a file, but it is a folder.")
+        problem = LedgerError if kind == "SQLITE_NOTADB" else LedgerUnreachableError
+        return problem(f"Ledger {self.name} {PROBLEMS.get(kind, f'cannot be used: {code}')}.")
 
 
 def now() -> str:

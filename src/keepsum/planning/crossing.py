@@ -15,12 +15,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import IntArray, grouped
 from keepsum.errors import PlanError
 from keepsum.lattice.graphs import connected_components
 from keepsum.privacy.focus import Level
 from keepsum.privacy.mechanism import Mechanism
-from keepsum.sampling.l1.splitting.added import Margins
+from keepsum.sampling.l1.splitting.slices import MarginWeights
 
 Levels: TypeAlias = tuple[int, ...] | None  # that a total is focused on by, none if it is free; None for a kept one
 KEPT: Levels = None
@@ -74,7 +74,7 @@ class CrossTable:
         """How many totals are kept or focused."""
         return len(self.rows) + len(self.columns) + (self.whole != ())
 
-    def margins(self, mechanism: Mechanism) -> Margins:
+    def margins(self, mechanism: Mechanism) -> MarginWeights:
         """The totals with the epsilons of a mechanism."""
 
         def weight(levels: Levels) -> Fraction | None:
@@ -82,7 +82,7 @@ class CrossTable:
                 return None
             return sum((mechanism.focus[level].weight for level in levels), Fraction(0))
 
-        return Margins(tuple(map(weight, self.rows)), tuple(map(weight, self.columns)), weight(self.whole))
+        return MarginWeights(tuple(map(weight, self.rows)), tuple(map(weight, self.columns)), weight(self.whole))
 
     def alike(self) -> Iterator[IntArray]:
         """Places of cells whose noise has the same law: rows that are alike may be exchanged, and so may columns."""
@@ -153,9 +153,7 @@ def _linked(part: IntArray, labels: IntArray, free: int) -> Iterator[IntArray]:
     tails = [np.flatnonzero(name >= 0) for name in names]
     heads = [len(chosen) + name[tail] for name, tail in zip(names, tails, strict=True)]
     _, component = connected_components(np.concatenate(tails), np.concatenate(heads), vertices)
-    component = component[: len(chosen)]
-    order = np.argsort(component, kind="stable")
-    for members in np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []:
+    for members in grouped(component[: len(chosen)]):
         if (labels[:, chosen[members]] >= 0).any():
             yield chosen[members]
 

@@ -1,15 +1,178 @@
-"""Forms of blocks and choices of samplers as sentences, all of them written here."""
+"""Forms of blocks, choices of samplers, and margins that stand in the way of exact noise, as sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
-from keepsum.planning.groups import Form
-from keepsum.planning.obstacles import Obstacle
+from keepsum._saying import arg
+from keepsum.planning.distances import Axes, KeptMargins, is_decomposable
+from keepsum.planning.groups import BlockForm
 from keepsum.planning.selection.choice import Choice, Method, Reason
 from keepsum.privacy.mechanism import Kind, Mechanism
 from keepsum.privacy.numbers import shown, shown_briefly
+from keepsum.tables.domain import Domain
+
+# Which kept margins stand in the way of exact l1 Laplace noise, and which sets nearest to them do not.
+#
+# Margins can be summed out one after the other if and only if they are decomposable. What is left of others, when
+# axes in a single margin and margins within others are removed in turn (Graham's reduction), is their *core*. A
+# margin of counties is one of states as well, so that margins are closed under nesting first.
+
+
+Margins = frozenset[Axes]
+
+LOOKED_AT = 2_000  # sets of margins that are tried: a fraction of a second
+CHANGED = 3  # margins that are left out, shortened or joined at most
+NAMED = 2  # sets that are named
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Kept margins that are not decomposable.
+
+    Attributes
+    ----------
+    margins
+        Those that stand in the way, with the axes that they are named by.
+    fewer
+        The nearest decomposable sets that keep less, each as large as it can be. Where these are many changes away, one
+        to which none of the margins can be added.
+    joined
+        The nearest one that joins margins instead, if there is one that leaves any noise.
+    """
+
+    margins: tuple[tuple[str, ...], ...]
+    fewer: tuple[tuple[tuple[str, ...], ...], ...]
+    joined: tuple[tuple[str, ...], ...] | None
+
+
+def obstacle_of(kept: KeptMargins) -> Obstacle | None:
+    """What stands in the way, and what is nearest; None if margins are decomposable.
+
+    >>> from keepsum import Domain, Invariants
+    >>> axes = Domain({"county": [1, 2, 3], "sex": ["F", "M"], "age": [1, 2, 3], "year": [1, 2]})
+    >>> keep = [["county", "sex"], ["sex", "age"], ["county", "age"], ["year"]]
+    >>> found = obstacle_of(KeptMargins.of(Invariants.margins(axes, keep)))
+    >>> found.margins
+    (('county', 'sex'), ('county', 'age'), ('sex', 'age'))
+    >>> found.fewer[0], found.joined
+    ((('county', 'age'), ('sex', 'age'), ('year',)), (('county', 'sex', 'age'), ('year',)))
+    """
+    if is_decomposable(kept.margins):
+        return None
+    margins, domain = frozenset(kept.margins), kept.domain
+    fewer = _nearest(margins, lambda now: _with_less(now, domain), kept.several) or [_added_up(margins, domain)]
+    largest = [one for one in fewer if not any(one != other and _within(one, other) for other in fewer)]
+    largest.sort(key=lambda one: (-_totals(one, domain), _named(one, domain)))
+    joined = _nearest(margins, _with_joined, kept.several)
+    least = min(joined, key=lambda one: (_totals(one, domain), _named(one, domain)), default=None)
+    return Obstacle(
+        _named(_core(margins), domain),
+        tuple(_named(one, domain) for one in largest[:NAMED]),
+        None if least is None else _named(least, domain),
+    )
+
+
+def _core(margins: Margins) -> Margins:
+    """The margins that are left by Graham's reduction, whole."""
+    left = {margin: margin for margin in margins}  # each with what is left of it
+    while True:
+        before = dict(left)
+        for margin, rest in before.items():
+            others = frozenset().union(*(other for key, other in left.items() if key != margin))
+            shared = rest & others
+            if any(shared <= other for key, other in left.items() if key != margin):
+                del left[margin]
+            else:
+                left[margin] = shared
+        if left == before:
+            return frozenset(left)
+
+
+def _nearest(
+    start: Margins, changes: Callable[[Margins], Iterator[Margins]], several: tuple[str, ...]
+) -> list[Margins]:
+    """The decomposable sets after the fewest changes; none that keeps every cell."""
+    seen, reached = {start}, [start]
+    for _ in range(CHANGED):
+        reached = [new for now in reached for new in changes(now)]
+        reached = [new for new in dict.fromkeys(reached) if new not in seen]
+        if len(seen) + len(reached) > LOOKED_AT:
+            return []
+        seen |= set(reached)
+        found = [one for one in reached if is_decomposable(one) and frozenset(several) not in one]
+        if found:
+            return found
+    return []
+
+
+def _added_up(margins: Margins, domain: Domain) -> Margins:
+    """Margins that are decomposable together, added one by one, those with most totals first, as long as that is so."""
+    order = sorted(margins, key=lambda margin: (-_totals(frozenset([margin]), domain), sorted(margin)))
+    found: Margins = frozenset()
+    while True:
+        before = found
+        for margin in order:
+            if is_decomposable(found | {margin}):
+                found |= {margin}
+        if found == before:
+            return found
+
+
+def _with_less(margins: Margins, domain: Domain) -> Iterator[Margins]:
+    """One margin left out, or without one axis and all that is nested in it."""
+    for margin in sorted(margins, key=sorted):
+        others = margins - {margin}
+        if others:
+            yield others
+        for axis in sorted(margin):
+            shorter = frozenset(name for name in margin if axis not in domain.closure([name]))
+            if shorter:
+                yield _maximal(others | {shorter})
+
+
+def _with_joined(margins: Margins) -> Iterator[Margins]:
+    """Two margins as one."""
+    for one, two in combinations(sorted(margins, key=sorted), 2):
+        yield _maximal((margins - {one, two}) | {one | two})
+
+
+def _maximal(margins: Margins) -> Margins:
+    return frozenset(margin for margin in margins if not any(margin < other for other in margins))
+
+
+def _within(one: Margins, other: Margins) -> bool:
+    """Whether each margin of one set is one of another or part of it."""
+    return all(any(margin <= whole for whole in other) for margin in one)
+
+
+def _totals(margins: Margins, domain: Domain) -> int:
+    """How many totals these margins have."""
+    count = 0
+    for margin in margins:
+        size = 1
+        for family in domain.families:
+            size *= family.project(margin)[0]
+        count += size
+    return count
+
+
+def _named(margins: Margins, domain: Domain) -> tuple[tuple[str, ...], ...]:
+    """The margins by the axes that nothing else in them is nested in, in the order of the table."""
+    order = list(domain.axes)
+    named = [sorted(_innermost(margin, domain), key=order.index) for margin in margins]
+    return tuple(sorted((tuple(names) for names in named), key=lambda names: [order.index(name) for name in names]))
+
+
+def _innermost(margin: Axes, domain: Domain) -> list[str]:
+    return [name for name in margin if not any(name in domain.closure([other]) for other in margin - {name})]
+
+
+# Forms of blocks and choices of samplers as sentences, all of them written here.
+
 
 MENTIONED = 0.9  # acceptance rates below this are mentioned
 METHODS: dict[Method, str] = {
@@ -25,25 +188,26 @@ METHODS: dict[Method, str] = {
     "mixture_chain": "estimated: {steps:,} steps of a chain of mixture proposals",
     "heat_bath_chain": "estimated: {steps:,} sweeps of heat-bath moves",
     "gaussian_chain": "estimated: {steps:,} steps of a chain of lattice Gaussians",
+    "own_sampler": "claimed: by a sampler that is not Keepsum's",
 }
 
 
-def describe_form(form: Form) -> str:
+def describe_form(form: BlockForm) -> str:
     """The form of a block.
 
-    >>> describe_form(Form("table", regions=16, totals=8, shape=(4, 4)))
+    >>> describe_form(BlockForm("table", regions=16, totals=8, shape=(4, 4)))
     '4 × 4 table with both margins kept'
-    >>> describe_form(Form("table", regions=13, totals=8, smallest=2, largest=2, shape=(4, 4)))
+    >>> describe_form(BlockForm("table", regions=13, totals=8, smallest=2, largest=2, shape=(4, 4)))
     '4 × 4 table with both margins kept, each entry the sum of 2 cells, 3 structural zeros'
-    >>> describe_form(Form("regions", regions=7, totals=3, smallest=2, largest=5))
+    >>> describe_form(BlockForm("regions", regions=7, totals=3, smallest=2, largest=5))
     '7 regions under 3 overlapping totals, each of 2 to 5 cells'
-    >>> describe_form(Form("sums", totals=1, smallest=3, largest=3))
+    >>> describe_form(BlockForm("sums", totals=1, smallest=3, largest=3))
     '3 cells with their sum kept'
-    >>> describe_form(Form("nested", regions=62, totals=63, smallest=20, largest=20))
+    >>> describe_form(BlockForm("nested", regions=62, totals=63, smallest=20, largest=20))
     '62 regions in 63 nested totals, focused or kept, each of 20 cells'
-    >>> describe_form(Form("focused", regions=1, totals=1, smallest=2, largest=2))
+    >>> describe_form(BlockForm("focused", regions=1, totals=1, smallest=2, largest=2))
     '1 region in 1 total, focused or kept, each of 2 cells'
-    >>> describe_form(Form("crossed", regions=400, totals=40, shape=(20, 20)))
+    >>> describe_form(BlockForm("crossed", regions=400, totals=40, shape=(20, 20)))
     '20 × 20 table with both margins focused or kept'
     """
     if form.kind == "free":
@@ -63,7 +227,7 @@ def describe_form(form: Form) -> str:
     return name if form.largest == 1 else f"{name}, each of {_cells(form)}"
 
 
-def _describe_table(form: Form) -> str:
+def _describe_table(form: BlockForm) -> str:
     ways = len(form.shape) - 1
     margins = "both margins" if ways == 1 else f"all {ways}-way margins"
     kept = "focused or kept" if form.kind == "crossed" else "kept"
@@ -73,7 +237,7 @@ def _describe_table(form: Form) -> str:
     return name if not form.zeros else f"{name}, {form.zeros:,} structural zero{'s' * (form.zeros != 1)}"
 
 
-def _cells(form: Form) -> str:
+def _cells(form: BlockForm) -> str:
     low, high = form.smallest, form.largest
     return f"{low:,} cell{'s' * (low != 1)}" if low == high else f"{low:,} to {high:,} cells"
 
@@ -143,16 +307,19 @@ def describe_range(reasons: Sequence[Reason], mechanism: Mechanism) -> str | Non
             if mechanism.focus:
                 focus = ", ".join(shown_briefly(level.weight) for level in mechanism.focus)
                 return (
-                    f"Epsilons of cells and of a focus must be from {lowest} to {highest} per unit of distance, got "
-                    f"{epsilon} and {focus}. Choose others."
+                    f"{arg.focus.called('Epsilons of cells and of a focus')} must be from {lowest} to {highest} per "
+                    f"unit of distance, got {epsilon} and {focus}. Choose others."
                 )
             return (
-                f"Epsilon per unit of distance must be from {lowest} to {highest} for l1 Laplace noise, got {epsilon}. "
-                f"Choose another, or l2 Laplace or Gaussian noise."
+                f"{arg.epsilon.called('Epsilon per unit of distance')} must be from {lowest} to {highest} for l1 "
+                f"Laplace noise, got {epsilon}. Choose another, or l2 Laplace or Gaussian noise."
             )
         if reason.kind == "sigma_out_of_range":
             sigma = shown_briefly(mechanism.scale)
-            return f"Sigma must be from {lowest} to {highest} for Gaussian noise, got {sigma}. Choose another."
+            return (
+                f"{arg.sigma.called('Sigma')} must be from {lowest} to {highest} for Gaussian noise, got {sigma}. "
+                "Choose another."
+            )
     return None
 
 
@@ -231,6 +398,7 @@ def describe_reason(reason: Reason) -> str:
         "chain_too_slow": "a chain would take too long to come near its target",
         "no_room": "noise this wide does not fit in 64 bits",
         "another_block": "another block has no sampler, and all share one",
+        "sampler_not_given": "the noise is the publisher's own, and its sampler is not in the certificate",
     }[reason.kind]
 
 

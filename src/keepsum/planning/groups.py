@@ -12,8 +12,7 @@ import numpy as np
 from keepsum._arrays import IntArray
 from keepsum.lattice.families import on_squares
 from keepsum.lattice.grids import Grid
-from keepsum.lattice.measure import Measure
-from keepsum.lattice.shortest import ShortVectors
+from keepsum.lattice.shortest import Measure, ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
 from keepsum.lattice.two_way import TwoWay
 from keepsum.planning.crossing import CrossTable
@@ -23,7 +22,7 @@ FormKind: TypeAlias = Literal["free", "sums", "nested", "crossed", "focused", "t
 
 
 @dataclass(frozen=True)
-class Form:
+class BlockForm:
     """The form of a block, as facts.
 
     Attributes
@@ -76,7 +75,7 @@ class BlockGroup:
         The tables, where focused totals cross.
     """
 
-    form: Form
+    form: BlockForm
     blocks: int
     cells: int
     dimension: int
@@ -100,7 +99,7 @@ def groups_of(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:
     free = structure.sizes[structure.part == FREE]
     if len(free):
         cells = int(free.sum())
-        yield BlockGroup(Form("free"), cells, cells, cells, 0, Distance(norm, 1))
+        yield BlockGroup(BlockForm("free"), cells, cells, cells, 0, Distance(norm, 1))
     sums = structure.sizes[(structure.part == FORCED) & (structure.sizes > 1)]
     if len(sums):
         cells, count = int(sums.sum()), len(sums)
@@ -136,7 +135,7 @@ def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> Distance:
         # A nonzero vector of a tensor product of root lattices has at least 2^p entries.
         return Distance(norm, 2 ** len(system.grid.shape))
     if system.two_way is not None:
-        # Vectors are sums of cycles with entries +1 and -1, which do not cancel: see ``lattice/cycles.py``.
+        # Vectors are sums of cycles with entries +1 and -1, which do not cancel: see ``lattice/opposite.py``.
         return Distance(norm, int(system.two_way.cycles[alone].max()))
     if system.collapses is not None:
         # Entries add up to 0, and no two regions are alike: a vector has two entries of either sign, or one of 2.
@@ -150,13 +149,13 @@ def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> Distance:
     return Distance(norm, max(2, longest), longest <= max(2, int(lower[alone].max())))
 
 
-def _sums_form(sizes: IntArray) -> Form:
-    return Form("sums", regions=1, totals=1, smallest=int(sizes.min()), largest=int(sizes.max()))
+def _sums_form(sizes: IntArray) -> BlockForm:
+    return BlockForm("sums", regions=1, totals=1, smallest=int(sizes.min()), largest=int(sizes.max()))
 
 
-def _overlap_form(system: System, sizes: IntArray) -> Form:
+def _overlap_form(system: System, sizes: IntArray) -> BlockForm:
     table = system.two_way if system.grid is None else system.grid
-    return Form(
+    return BlockForm(
         kind="regions" if table is None else "table",
         regions=len(sizes),
         totals=int(system.matrix.shape[0]),

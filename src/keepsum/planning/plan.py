@@ -21,38 +21,35 @@ from scipy import sparse
 from keepsum._arrays import IntArray
 from keepsum._copying import WithoutCaches
 from keepsum._holding import Holding
+from keepsum._saying import arg, the
 from keepsum._text import type_of
 from keepsum.convergence.observe import Convergence, observe_all, smallest_error
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import Structure, decompose
-from keepsum.planning.attribute_distance import AttributeDistance
 from keepsum.planning.crossing import CrossingTotalsError
-from keepsum.planning.crossing_changes import CrossingChanges
-from keepsum.planning.distances import AnyChanges, Distances
-from keepsum.planning.focused_blocks import FocusedBlocks, focused_blocks
-from keepsum.planning.focused_changes import FocusedChanges
+from keepsum.planning.describe import Obstacle, obstacle_of
+from keepsum.planning.distances import AnyChanges, AttributeDistance, Distances, KeptMargins
+from keepsum.planning.focus import FocusedBlocks, FocusTrees, focused_blocks, nested_totals
+from keepsum.planning.focus_changes import CrossingChanges, FocusedChanges
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
-from keepsum.planning.kept_margins import KeptMargins
 from keepsum.planning.lattice_distances import LatticeDistances
-from keepsum.planning.nested import Nested, nested_totals
-from keepsum.planning.obstacles import Obstacle, obstacle_of
 from keepsum.planning.quotient import Quotient
 from keepsum.planning.samplers import BlockSamplers, smallest_change
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy import as_request
-from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.distance import Distance, Neighbours, Norm
 from keepsum.privacy.focus import Level, focus_by_key
 from keepsum.privacy.gaussian import Gaussian
 from keepsum.privacy.guarantee import Guarantee, SamplingError
 from keepsum.privacy.laplace import Laplace
-from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.privacy.neighbours import Neighbours
+from keepsum.privacy.numbers import Loss
+from keepsum.privacy.own import OwnNoise
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.records import Records, changes_of, subject_of
+from keepsum.tables.origins import Records, changes_of, subject_of
 
 if TYPE_CHECKING:
     from keepsum.sampling.general.chains import Chain
@@ -208,11 +205,15 @@ class CompiledPlan(WithoutCaches):
     def with_convergence(self: P, shown: Convergence | None) -> P:
         """The same plan with what its coupled chains showed: one result for each of its chains."""
         if shown is not None and not isinstance(shown, Convergence):
-            raise InputError(f"Convergence must be a Convergence, got {type_of(shown)}. Use plan.certify().")
+            raise InputError(
+                f"Convergence must be a Convergence, got {type_of(shown)}. Use {the.call('plan.certify()')}."
+            )
         if shown is not None and [group is not None for group in shown.groups] != [
             choice.chain is not None for choice in self.samplers
         ]:
-            raise InputError("Convergence must be that of this plan's chains, got that of others. Use plan.certify().")
+            raise InputError(
+                f"Convergence must be that of this plan's chains, got that of others. Use {the.call('plan.certify()')}."
+            )
         return replace(self, convergence=shown)
 
     def over(self: P, domain: Domain) -> P:
@@ -225,8 +226,8 @@ class CompiledPlan(WithoutCaches):
         """
         if self.neighbours is not None:
             raise PlanError(
-                f"A per-{subject_of(self.records)} loss needs named cells, and this plan has none. "
-                "Declare the totals with invariants.over(table.domain)."
+                f"A per-{subject_of(self.records)} loss needs named cells, and this plan has none. Declare the totals "
+                f"with {the.call('invariants.over(table.domain)')}."
             )
         named = self.invariants.over(domain)
         return replace(self, invariants=named, distances=replace(self.distances, invariants=named))
@@ -250,7 +251,8 @@ def structure_of(invariants: Invariants, quotient: Quotient | None = None) -> St
     structure = decompose(invariants.coefficients, None if quotient is None else quotient.sizes)
     if len(structure.pinned) == invariants.size:
         raise PlanError(
-            "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."
+            f"{arg.keep.called('The kept totals')} determine every cell: a release would publish the table without "
+            f"noise. {arg.keep.called('Keep fewer totals')}."
         )
     return structure
 
@@ -270,8 +272,10 @@ def compile_plan(
     states the distances of one person as ``keepsum.certificate/2`` does.
     """
     if not isinstance(invariants, Invariants):
-        raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
+        raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See {the.call('table.keep')}.")
     request = as_request(request)
+    if in_groups and isinstance(request, OwnNoise):
+        raise PlanError("Noise of your own is drawn cell by cell, on one machine: a table in groups has none.")
     quotient = Quotient.of(invariants, request.focus) if in_groups else None
     totals = invariants if quotient is None else quotient.totals
     structure = others[0].structure if others else structure_of(totals, quotient)
@@ -293,7 +297,8 @@ def compile_plan(
         mechanism = request.resolve(None, lambda: geometry(structure))
     else:
         mechanism = request.resolve(distances.of_neighbours(request.neighbours), lambda: geometry(structure))
-    samplers = BlockSamplers(structure, groups, mechanism, nested, blocks)
+    given = invariants.coefficients if isinstance(request, OwnNoise) else None
+    samplers = BlockSamplers(structure, groups, mechanism, nested, blocks, given)
     return CompiledPlan(invariants, samplers, distances, request.neighbours, records=records, quotient=quotient)
 
 
@@ -315,7 +320,7 @@ def focused_distances(
 
 def _focused(
     request: Request, invariants: Invariants, structure: Structure, others: Sequence[CompiledPlan]
-) -> tuple[Nested | None, FocusedBlocks | None, AnyChanges | None]:
+) -> tuple[FocusTrees | None, FocusedBlocks | None, AnyChanges | None]:
     """Trees or blocks of focused totals, and what changes cost: those of another plan if they are the same."""
     if not request.focus:
         return None, None, None
@@ -338,7 +343,7 @@ def _changes(
     request: Request,
     invariants: Invariants,
     structure: Structure,
-    nested: Nested | None,
+    nested: FocusTrees | None,
     blocks: FocusedBlocks | None,
 ) -> AnyChanges:
     """What changes cost under a focus: exactly where totals are nested, otherwise at most."""
@@ -359,7 +364,7 @@ def _changes(
 def _groups(
     structure: Structure,
     request: Request,
-    nested: Nested | None,
+    nested: FocusTrees | None,
     blocks: FocusedBlocks | None,
     focused: AnyChanges | None,
 ) -> Iterator[BlockGroup]:

@@ -17,7 +17,7 @@ from scipy import sparse
 from keepsum._arrays import IntArray
 from keepsum.errors import PlanError
 from keepsum.privacy.focus import Level
-from keepsum.tables.axes import Family
+from keepsum.tables.axes import NestedCells
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin, Rows
 
@@ -109,7 +109,7 @@ class Quotient:
         return [family.project(axes)[1] for family in self.families]
 
     @property
-    def families(self) -> tuple[Family, ...]:
+    def families(self) -> tuple[NestedCells, ...]:
         """The families of nested axes of the whole table."""
         return self.domain.families
 

@@ -8,23 +8,24 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from keepsum._arrays import IntArray
 from keepsum._copying import WithoutCaches
 from keepsum._memory import check_room
 from keepsum._progress import doing, portion
+from keepsum._saying import the
 from keepsum.errors import NoSamplerError
 from keepsum.lattice.structure import Structure
 from keepsum.planning.describe import describe_alternatives, describe_form, describe_range, describe_refusal
-from keepsum.planning.focus_totals import FocusTotals
-from keepsum.planning.focused_blocks import FocusedBlocks
+from keepsum.planning.focus import FocusedBlocks, FocusTotals, FocusTrees
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup
-from keepsum.planning.nested import Nested
 from keepsum.planning.selection.choice import Choice, Sampler
 from keepsum.privacy.distance import Distance, farthest
 from keepsum.privacy.guarantee import Exactness
 from keepsum.privacy.mechanism import Mechanism
+from keepsum.privacy.own import ClaimedMechanism
 from keepsum.sampling.core.rng import Rng
 
 
@@ -44,16 +45,19 @@ class BlockSamplers(WithoutCaches):
         The trees of focused totals, if l1 Laplace noise has a focus.
     focused
         The blocks of focused totals of Gaussian noise, and of those of l1 Laplace noise that are in no tree or table.
+    totals
+        The kept totals themselves, where the noise is of a user's own; other samplers need only their structure.
     """
 
     structure: Structure
     groups: tuple[BlockGroup, ...]
     mechanism: Mechanism
-    nested: Nested | None = None
+    nested: FocusTrees | None = None
     focused: FocusedBlocks | None = None
+    totals: sparse.csr_array | None = None
 
     @property
-    def _with_focus(self) -> Nested | FocusedBlocks | None:
+    def _with_focus(self) -> FocusTrees | FocusedBlocks | None:
         return self.nested if self.focused is None else self.focused
 
     @property
@@ -93,8 +97,19 @@ class BlockSamplers(WithoutCaches):
         """How each group of blocks is sampled; rejection samplers run a pilot here, without any data."""
         from keepsum.planning.selection.select import select  # brings the general samplers
 
+        if isinstance(self.mechanism, ClaimedMechanism) and self.totals is not None:
+            from keepsum.planning.selection.own import choose_own
+
+            return choose_own(self.totals, self.structure, self.groups, self.mechanism)
         doing("choosing samplers")
         return select(self.noise_structure, self.groups, self.mechanism, self.nested, self.focused)
+
+    @cached_property
+    def fits_exactly(self) -> bool:
+        """Whether an exact sampler of every block would fit into memory, known without any; False if that is open."""
+        from keepsum.planning.selection.select import fits_exactly
+
+        return fits_exactly(self.noise_structure, self.groups, self.mechanism)
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -116,21 +131,27 @@ class BlockSamplers(WithoutCaches):
         """
         for group, choice in zip(self.groups, self.choices, strict=True):
             if choice.sampler is None:
+                if choice.reasons and choice.reasons[0].kind == "sampler_not_given":
+                    raise NoSamplerError(
+                        "The noise is its publisher's own, and its sampler is not in the certificate. Margins of "
+                        "error, and a page, are made where it was released."
+                    )
                 out_of_range = describe_range(choice.reasons, self.mechanism)
                 if out_of_range is not None:
                     raise NoSamplerError(out_of_range)
-                what = f"{describe_form(group.form)} under {self.mechanism!r}"
+                what = f"{describe_form(group.form)} under {the.noise(repr(self.mechanism))}"
                 alternatives = "" if self.mechanism.focus else describe_alternatives(self.mechanism.kind)
                 others = f" {instead or alternatives}".rstrip()
                 why = f"{describe_refusal(choice.reasons)}.{others}"
-                raise NoSamplerError(f"No sampler for {what}: {why} plan.explain() shows every block.")
+                raise NoSamplerError(f"No sampler for {what}: {why} {the.call('plan.explain()')} shows every block.")
 
     def sample(self, draws: int, rng: Rng, threads: int = 1) -> IntArray:
         """Draw noise, one row per draw, one column per cell."""
         if draws > 1:
             check_room(draws * self.size, f"{draws:,} draws of {self.size:,} cells", 8)
         self.check()
-        noise = np.zeros((draws, self.size), dtype=np.int64)
+        in_place = any(cells is None for _, cells, _ in self._drawn_together)
+        noise = (np.empty if in_place else np.zeros)((draws, self.size), dtype=np.int64)
         doing("drawing the noise")
         start, whole = 0.0, sum(cost for *_, cost in self._drawn_together)
         for sampler, cells, cost in self._drawn_together if draws else ():
@@ -166,7 +187,7 @@ def weakest(choices: Sequence[Choice]) -> Exactness:
     """The exactness of the least exact of these."""
     if any(choice.sampler is None for choice in choices):
         return "no sampler"
-    order: tuple[Exactness, ...] = ("exact", "rounded", "estimated")
+    order: tuple[Exactness, ...] = ("exact", "rounded", "estimated", "claimed")
     return max((choice.exactness for choice in choices), key=order.index)
 
 

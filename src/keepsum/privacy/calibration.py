@@ -1,11 +1,4 @@
-"""The width of Gaussian noise: sigma from a guarantee, rounded up and checked.
-
-The guarantee of the definition is, for tables at l2 distance r with the same kept totals,
-
-    Pr[M(x) in E] <= e^(eps r) Pr[M(x') in E] + (e^(eps r) - 1)/(e^eps - 1) delta.
-
-The proof that the default needs no factor for the dimension is in ``docs/gaussian.md``.
-"""
+"""The width of Gaussian noise: sigma from a guarantee, and rho-zCDP as (epsilon, delta), rounded up and checked."""
 
 from __future__ import annotations
 
@@ -18,8 +11,19 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from keepsum._saying import arg
 from keepsum.errors import InputError
+from keepsum.privacy.numbers import shown
 from keepsum.sampling.core.balls import ball, precision
+
+# The width of Gaussian noise: sigma from a guarantee, rounded up and checked.
+#
+# The guarantee of the definition is, for tables at l2 distance r with the same kept totals,
+#
+#     Pr[M(x) in E] <= e^(eps r) Pr[M(x') in E] + (e^(eps r) - 1)/(e^eps - 1) delta.
+#
+# The proof that the default needs no factor for the dimension is in ``docs/gaussian.md``.
+
 
 DIGITS = 12
 SIGMA_BITS = 192
@@ -45,8 +49,8 @@ class LatticeShape(Protocol):
 def rounded_up(value: Callable[[], arb]) -> Fraction:
     """A real number rounded up to a decimal of twelve digits."""
     with precision(SIGMA_BITS):
-        exact = _upper(value())
-    return ceiling(exact)
+        mantissa, exponent = value().upper().man_exp()
+    return ceiling(Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
 
 
 def ceiling(number: Fraction) -> Fraction:
@@ -70,11 +74,6 @@ def floor(number: Fraction) -> Fraction:
     """
     places = DIGITS + len(str(number.denominator // number.numerator)) - 1
     return Fraction(math.floor(number * 10**places), 10**places)
-
-
-def _upper(number: arb) -> Fraction:
-    mantissa, exponent = number.upper().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 def zcdp(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -152,19 +151,19 @@ def enough(sigma: Fraction, epsilon: Fraction, delta: Fraction, shortest: int = 
     """
     s, e = float(sigma), float(epsilon)
     log_delta = math.log(delta.numerator) - math.log(delta.denominator)
-    last = (max(0.0, _log_expm1(np.array([e]))[0] - log_delta) / e + 1) ** 2
+    last = (max(0.0, float(log_expm1(e)) - log_delta) / e + 1) ** 2
     if last > 10**6:
         return sigma >= zcdp(epsilon, delta)  # too many distances to check: only what is proved for all
     r = np.sqrt(np.arange(shortest, math.ceil(last) + 1, dtype=np.float64))
-    needed = _log_expm1(np.array([e]))[0] - log_delta - _log_expm1(e * r)
+    needed = float(log_expm1(e)) - log_delta - log_expm1(e * r)
     reach = s * s * e - r / 2
     tail = np.where(reach > 0, reach**2 / (2 * s * s), 0.0)
     return bool((tail >= needed + 1e-13 * np.abs(needed)).all())
 
 
-def _log_expm1(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def log_expm1(x: npt.NDArray[np.float64] | float) -> npt.NDArray[np.float64]:
     """ln(e^x - 1), for any x > 0."""
-    return np.asarray(x + np.log(-np.expm1(-x)))
+    return np.asarray(x + np.log(-np.expm1(-np.asarray(x))))
 
 
 def paper(epsilon: Fraction, delta: Fraction, dimension: int, log_volume: float) -> Fraction:
@@ -184,7 +183,7 @@ def paper(epsilon: Fraction, delta: Fraction, dimension: int, log_volume: float)
         ln sqrt(det), the logarithm of the lattice's volume.
     """
     if not delta < epsilon < LIMIT:
-        raise InputError("The paper's calibration needs delta < epsilon < 1/e. Use calibration='zcdp'.")
+        raise InputError(f"The paper's calibration needs delta < epsilon < 1/e. Use {arg.calibration('zcdp')}.")
     log_inverse = math.log(delta.denominator) - math.log(delta.numerator)
     ratio = paper_ratio(float(epsilon), log_inverse, dimension, log_volume)
     c = Fraction(ratio * (1 + 1e-9)).limit_denominator(10**9) + Fraction(1, 10**9)
@@ -216,3 +215,99 @@ def paper_ratio(epsilon: float, log_inverse_delta: float, dimension: int, log_vo
         middle = (low + high) / 2
         low, high = (middle, high) if slack(middle) < 0 else (low, middle)
     return high
+
+
+# rho-zCDP as (epsilon, delta), as well as Renyi divergences allow, rounded up.
+#
+# If the Renyi divergence of every order alpha > 1 is at most alpha rho, then for every alpha
+#
+#     delta = exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha
+#
+# (Canonne, Kamath and Steinke 2020, *The Discrete Gaussian for Differential Privacy*, Proposition 12). Every alpha is
+# valid, so the best one is searched for in floating-point numbers, and what it gives is computed in ball arithmetic
+# and rounded up. With a = alpha - 1 the logarithm of delta is
+#
+#     a ((1 + a) rho - epsilon) - ln(1 + a) - a ln(1 + 1/a).
+
+
+SMALLEST_DELTA = Fraction(1, 10**300)
+_GRID = [x / 2 for x in range(-160, 161)]  # ln(alpha - 1), from 1e-35 to 1e35
+
+
+def delta_of(rho: Fraction, epsilon: Fraction) -> Fraction:
+    """The smallest delta that follows from rho-zCDP for this epsilon, rounded up to twelve digits, at least 1e-300.
+
+    >>> float(delta_of(Fraction(1, 2), Fraction(4)))
+    0.000195795416958
+    """
+    _check(rho, "Rho")
+    _check(epsilon, "Epsilon")
+    if rho == 0:
+        return Fraction(0)
+    r, e = float(rho), float(epsilon)
+    a = _best(lambda a: a * ((1 + a) * r - e) - math.log1p(a) - a * math.log1p(1 / a))
+    with precision(SIGMA_BITS):
+        logarithm = _log_delta(rho, epsilon, a)
+        if not logarithm < 0:
+            return Fraction(1)
+        if logarithm < ball(SMALLEST_DELTA).log():
+            return SMALLEST_DELTA
+    return min(Fraction(1), rounded_up(lambda: _log_delta(rho, epsilon, a).exp()))
+
+
+def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
+    """The smallest epsilon that follows from rho-zCDP for this delta, rounded up to twelve digits.
+
+    >>> float(epsilon_of(Fraction(1, 2), Fraction(1, 10**6)))
+    5.22153444454
+    """
+    _check(rho, "Rho")
+    check_delta(delta)
+    if rho == 0:
+        return Fraction(0)
+    r, inverse = float(rho), math.log(delta.denominator) - math.log(delta.numerator)
+    a = _best(lambda a: (1 + a) * r + (inverse - math.log1p(a)) / a - math.log1p(1 / a))
+
+    def exact() -> arb:
+        b = ball(a)
+        return (1 + b) * ball(rho) - (ball(delta).log() + b.log1p()) / b - (1 / b).log1p()
+
+    with precision(SIGMA_BITS):
+        if exact() <= 0:
+            return Fraction(0)
+    epsilon = rounded_up(exact)
+    with precision(SIGMA_BITS):
+        if not _log_delta(rho, epsilon, a) <= ball(delta).log():
+            raise AssertionError("epsilon was rounded to the wrong side")
+    return epsilon
+
+
+def check_delta(delta: Fraction) -> Fraction:
+    """A delta that losses are converted to."""
+    if not isinstance(delta, Fraction) or not SMALLEST_DELTA <= delta < 1:
+        got = shown(delta) if isinstance(delta, Fraction) else f"a value of type {type(delta).__name__!r}"
+        raise InputError(f"Delta must be a fraction below 1 and at least 1e-300, got {got}.")
+    return delta
+
+
+def _check(number: Fraction, what: str) -> None:
+    if not isinstance(number, Fraction) or number < 0:
+        raise InputError(f"{what} must be a fraction of 0 or more.")
+
+
+def _log_delta(rho: Fraction, epsilon: Fraction, a: Fraction) -> arb:
+    b = ball(a)
+    return b * ((1 + b) * ball(rho) - ball(epsilon)) - b.log1p() - b * (1 / b).log1p()
+
+
+def _best(value: Callable[[float], float]) -> Fraction:
+    """The a = alpha - 1 with the smallest value: on a grid, then by golden sections around its best point."""
+    middle = min(_GRID, key=lambda x: value(math.exp(x)))
+    low, high, ratio = middle - 0.5, middle + 0.5, (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if value(math.exp(left)) <= value(math.exp(right)):
+            high = right
+        else:
+            low = left
+    return Fraction(math.exp((low + high) / 2))

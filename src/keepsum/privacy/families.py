@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from keepsum.errors import InputError
 from keepsum.privacy import as_request
 from keepsum.privacy.gaussian import Gaussian
 from keepsum.privacy.laplace import Laplace
@@ -17,7 +18,7 @@ POWERS: dict[Parameter, float] = {"epsilon": -1.0, "rho": -0.5, "sigma": 1.0}
 
 
 @dataclass(frozen=True)
-class Family:
+class MechanismFamily:
     """All mechanisms that differ from one in its epsilon, or rho, or sigma.
 
     Attributes
@@ -27,7 +28,7 @@ class Family:
 
     Examples
     --------
-    >>> family = Family(Gaussian(epsilon=1, delta="1e-6"))
+    >>> family = MechanismFamily(Gaussian(epsilon=1, delta="1e-6"))
     >>> family.parameter, family.value, family.at(Fraction(1, 2))
     ('epsilon', Fraction(1, 1), Gaussian(epsilon=0.5, delta=1e-6))
     """
@@ -35,11 +36,11 @@ class Family:
     member: Laplace | Gaussian
 
     @classmethod
-    def of(cls, mechanism: Request | Mechanism) -> Family:
+    def of(cls, mechanism: Request | Mechanism) -> MechanismFamily:
         """The family of a request, or of the mechanism of a plan."""
         request = as_request(mechanism)
         if not isinstance(request, (Laplace, Gaussian)):
-            raise AssertionError("as_request returns no other")
+            raise InputError("Noise of your own must be given with its parameters: none can be looked for.")
         return cls(request)
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from keepsum._arguments import plain_text
+from keepsum._saying import arg
 from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.privacy.numbers import Number, exact_in_range, shown
@@ -143,17 +144,28 @@ def levels_of(focus: Any, argument: str) -> tuple[Level, ...]:
     if focus is None:
         return ()
     if not isinstance(focus, Mapping):
-        raise InputError(f"Argument {argument} must be a mapping such as {{'county': 0.1}}, got {type_of(focus)}.")
+        raise InputError(f"{argument} must be a mapping such as {{'county': 0.1}}, got {type_of(focus)}.")
     if len(focus) > MOST_LEVELS:
-        raise InputError(f"Argument {argument} must have at most {MOST_LEVELS} totals, got {len(focus):,}.")
+        raise InputError(f"{argument} must have at most {MOST_LEVELS} totals, got {len(focus):,}.")
     levels: list[Level] = []
     for key, weight in focus.items():
         level = _level(key, argument)
         if any(set(level.axes) == set(other.axes) and level.subsets == other.subsets for other in levels):
-            raise InputError(f"Keys of {argument} must be different totals, got {level.totals} twice.")
-        exactly = exact_in_range(weight, f"The weight of {level.totals} in {argument}")
+            raise InputError(f"Keys of {argument} must be different totals, got {level.totals!r} twice.")
+        exactly = exact_in_range(weight, f"The weight of {level.totals!r} in {argument}")
         levels.append(replace(level, weight=exactly))
     return tuple(levels)
+
+
+def levels_and_share(focus: Any, cell_share: Number) -> tuple[tuple[Level, ...], Fraction]:
+    """The levels that a user gives with shares of a loss, and the share of cells."""
+    levels, share = levels_of(focus, f"{arg.focus}"), exact_in_range(cell_share, f"{arg.cell_share}")
+    if share != 1 and not levels:
+        raise InputError(
+            f"{arg.cell_share} requires {arg.focus}, of which cells have a part. "
+            f"{arg.cell_share.called('Leave it out')}."
+        )
+    return levels, share
 
 
 def _level(key: Any, argument: str) -> Level:

@@ -8,18 +8,25 @@ from fractions import Fraction
 from typing import Any
 
 from keepsum._arguments import check_choice
+from keepsum._saying import arg, the
 from keepsum.errors import InputError
 from keepsum.privacy import profile
 from keepsum.privacy.calibration import LatticeShape, floor, of_rho, paper, tight, zcdp
-from keepsum.privacy.distance import Distance, Norm, delta_at, delta_per_unit, epsilon_at, epsilon_per_unit
-from keepsum.privacy.focus import Focus, Level, arguments_of, focus_by_key, focus_in, levels_of
-from keepsum.privacy.loss import Loss
+from keepsum.privacy.distance import (
+    Distance,
+    Neighbours,
+    Norm,
+    delta_at,
+    delta_per_unit,
+    epsilon_at,
+    epsilon_per_unit,
+    needs_distance,
+)
+from keepsum.privacy.focus import Focus, Level, arguments_of, focus_by_key, focus_in, levels_and_share, levels_of
 from keepsum.privacy.mechanism import Calibrated, Kind, MechanismFacts
-from keepsum.privacy.neighbours import Neighbours, needs_distance
-from keepsum.privacy.numbers import Number, exact, exact_in_range, shown, shown_briefly
+from keepsum.privacy.numbers import Loss, Number, exact, exact_in_range, shown, shown_briefly
 
 CALIBRATIONS = (profile.RULE, "zcdp", "tight", "paper")
-TOO_WIDE = Fraction(1, 50)  # relative: noise by lines that is so much wider than it must be was not calibrated
 VOLUME_TOLERANCE = Fraction(1, 10**9)  # relative: another machine may round volumes differently
 
 
@@ -91,12 +98,10 @@ class Gaussian:
         cell_share: Number = 1,
     ) -> None:
         neighbours: Neighbours | None = Neighbours.of(attributes, to)
-        levels, share = levels_of(focus, "focus="), exact_in_range(cell_share, "Argument cell_share=")
-        if share != 1 and not levels:
-            raise InputError("Argument cell_share= requires focus=, of which cells have a part. Leave it out.")
+        levels, share = levels_and_share(focus, cell_share)
         if sigma is not None:
             if neighbours != Neighbours():
-                raise InputError("Arguments attributes= and to= must be given with a loss, rho or epsilon and delta.")
+                raise InputError(f"{arg.attributes} and {arg.to} must be given with a loss, rho or epsilon and delta.")
             neighbours = None
         given = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": sigma}
         self._fill(given, calibration, neighbours, levels, share if levels else None)
@@ -136,12 +141,12 @@ class Gaussian:
         """
         if focus is not None and rho is None:
             raise InputError(
-                "Argument focus= must be given with rho= per unit of distance, as its values are rhos. Give rho=, or "
-                "the loss of one person, of which a focus has shares."
+                f"{arg.focus} must be given {arg.rho:with} per unit of distance, as its values are rhos. Give "
+                f"{arg.rho}, or the loss of one person, of which a focus has shares."
             )
         request = object.__new__(cls)
         given: dict[str, Number | None] = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": None}
-        request._fill(given, calibration, None, levels_of(focus, "focus="), None)
+        request._fill(given, calibration, None, levels_of(focus, f"{arg.focus}"), None)
         return request
 
     def _fill(
@@ -157,25 +162,28 @@ class Gaussian:
             raise InputError(
                 f"Gaussian noise must be given epsilon and delta, or rho, or sigma, "
                 f"got {' and '.join(sorted(names)) or 'none of them'}."
-                f"{' Add delta=, for example 1e-6.' if names == {'epsilon'} else ''}"
+                f"{f' Add {arg.delta}, for example 1e-6.' if names == {'epsilon'} else ''}"
             )
-        calibration = check_choice(calibration, "Calibration", CALIBRATIONS)
+        calibration = check_choice(calibration, f"{arg.calibration.called('Calibration')}", CALIBRATIONS)
         for name, value in given.items():
             check = exact if name == "delta" else exact_in_range
-            object.__setattr__(self, name, None if value is None else check(value, name.capitalize()))
+            object.__setattr__(
+                self, name, None if value is None else check(value, f"{arg[name].called(name.capitalize())}")
+            )
         if self.delta is not None and not Fraction(1, 10**300) <= self.delta < 1:
-            raise InputError(f"Delta must be below 1 and at least 1e-300, got {shown(self.delta)}.")
+            raise InputError(
+                f"{arg.delta.called('Delta')} must be below 1 and at least 1e-300, got {shown(self.delta)}."
+            )
         if focus and self.sigma is not None:
-            raise InputError("Argument focus= must be given with a loss, rho or epsilon and delta, got sigma.")
+            raise InputError(f"{arg.focus} must be given with a loss, rho or epsilon and delta, got sigma.")
         if focus and calibration != profile.RULE:
             raise InputError(
-                f"Calibration must be {profile.RULE!r} where there is a focus, got {calibration!r}. Leave it out."
+                f"{arg.calibration.called('Calibration')} must be {profile.RULE!r} where there is a focus, got "
+                f"{calibration!r}. {arg.calibration.called('Leave it out')}."
             )
-        object.__setattr__(self, "calibration", calibration)
-        object.__setattr__(self, "calibrated", None)
-        object.__setattr__(self, "neighbours", neighbours)
-        object.__setattr__(self, "focus", focus)
-        object.__setattr__(self, "cell_share", cell_share)
+        fields = {"calibration": calibration, "neighbours": neighbours, "focus": focus, "cell_share": cell_share}
+        for name, field in {**fields, "calibrated": None}.items():
+            object.__setattr__(self, name, field)
         if self.sigma is None and neighbours is None and not focus:
             object.__setattr__(self, "sigma", self._sigma_on_any_lattice())
 
@@ -236,14 +244,16 @@ class Gaussian:
 
     def _sigma_for(self, lattice: Callable[[], LatticeShape] | None) -> Fraction:
         if lattice is None or self.epsilon is None or self.delta is None:
-            raise InputError(f"The mechanism must have a known sigma, got {self!r}. Use plan.mechanism.")
+            raise InputError(
+                f"The mechanism must have a known sigma, got {the.noise(self)}. Use {the.call('plan.mechanism')}."
+            )
         shape = lattice()
         if self.calibration == "tight":
             return tight(self.epsilon, self.delta, shape.shortest)
         if shape.log_volume is None:
             raise InputError(
-                "The paper's calibration needs the lattice's volume, and a block is too large to compute it. "
-                "Use calibration='zcdp'."
+                "The paper's calibration needs the lattice's volume, and a block is too large to compute it. Use "
+                f"{arg.calibration('zcdp')}."
             )
         return paper(self.epsilon, self.delta, shape.dimension, shape.log_volume)
 
@@ -272,10 +282,17 @@ class Gaussian:
         return Gaussian(**given, attributes=self.neighbours.attributes, to=self.neighbours.to)
 
     def __repr__(self) -> str:
-        arguments = _arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)
+        given = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        is_loss = any(given.values())
+        parts = [f"{name}={shown(value)}" for name, value in given.items() if value is not None]
+        if self.sigma is not None and not is_loss:
+            parts.append(f"sigma={shown(self.sigma)}")
+        if self.epsilon is not None and self.calibration != profile.RULE:
+            parts.append(f"calibration={self.calibration!r}")
+        arguments = ", ".join(parts)
         focus = f", focus={arguments_of(self.focus)}" if self.focus else ""
         if self.neighbours is None:
-            return f"Gaussian{_per_unit(self.epsilon, self.rho)}({arguments}{focus})"
+            return f"Gaussian{'.per_unit' if is_loss else ''}({arguments}{focus})"
         if self.cell_share is not None:
             focus += f", cell_share={shown(self.cell_share)}"
         return f"Gaussian({arguments}{self.neighbours.arguments()}{focus})"
@@ -400,7 +417,7 @@ class GaussianMechanism:
         _check_rule(facts, set(given))
         if len(given) == 1:
             return cls(sigma, calibrated=facts.calibrated)
-        focus = levels_of(focus_in(facts.focus), "focus=")
+        focus = levels_of(focus_in(facts.focus), f"{arg.focus}")
         request = _stated(given | {"sigma": None}, facts.parameters.get("calibration", profile.RULE), focus, sigma)
         rule, goal = request.calibration, facts.calibrated
         return cls(sigma, request.epsilon, request.delta, request.rho, rule, request.focus, goal)
@@ -418,14 +435,15 @@ class GaussianMechanism:
     def agrees(self, stated: object) -> bool:
         """Whether a certificate may state that mechanism where this one is recomputed.
 
-        That by lines is right if the stated width is enough, and one less by 2% is not: no width is looked for.
+        That by lines is right if the stated width is enough, and one less by the resolution of the rule is not: two
+        evaluations, and no width is looked for.
         The calibration ``"tight"`` rests on a lower bound on the shortest vectors, which may be weaker in another
         version, but is at least 1; ``"paper"`` on a volume in floating-point arithmetic.
         """
         if not isinstance(stated, GaussianMechanism):
             return False
         if self == stated:
-            return self._is_proved()
+            return self._is_calibrated()
         if self.calibration == "zcdp" or self.epsilon is None or self.delta is None:
             return False
         largest = self.sigma if self.calibration == "paper" else tight(self.epsilon, self.delta, 1)
@@ -434,30 +452,20 @@ class GaussianMechanism:
         in_range = self.sigma * (1 - VOLUME_TOLERANCE) <= stated.sigma <= largest * (1 + VOLUME_TOLERANCE)
         return in_range and replace(stated, sigma=self.sigma) == self
 
-    def _is_proved(self) -> bool:
-        """Whether the width is enough for what it was calibrated to, where that is by lines, and hardly more."""
-        less = 1 - TOO_WIDE
+    def _is_calibrated(self) -> bool:
+        """Whether the width is that of the rule for what it was calibrated to, where that is by lines."""
         if self.epsilon is not None and self.delta is not None:
-            if self.calibration != profile.RULE or not self._holds_per_unit(self.sigma):
-                return self.calibration != profile.RULE
-            return not self._holds_per_unit(self.sigma * less)
+            if self.calibration != profile.RULE:
+                return True
+            return profile.is_smallest_per_unit(self.epsilon, self.delta, self.sigma)
         goal = self.calibrated
         if goal is None:
             return True
         rho = goal.rho if goal.length is None else goal.length / (2 * self.sigma**2)
-        if rho is None or not profile.holds(goal.epsilon, goal.delta, rho):
-            return False
-        return not profile.holds(goal.epsilon, goal.delta, rho / less**2)
-
-    def _holds_per_unit(self, sigma: Fraction) -> bool:
-        if self.epsilon is None or self.delta is None:
-            raise AssertionError("there is an epsilon per unit of distance")
-        return profile.holds_per_unit(self.epsilon, self.delta, sigma)
+        return rho is not None and profile.is_smallest(goal.epsilon, goal.delta, rho)
 
     def __repr__(self) -> str:
-        focus = f", focus={arguments_of(self.focus)}" if self.focus else ""
-        arguments = _arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)
-        return f"Gaussian{_per_unit(self.epsilon, self.rho)}({arguments}{focus})"
+        return repr(self.request())
 
 
 def _stated(given: Mapping[str, Any], calibration: str, focus: tuple[Level, ...], sigma: Fraction) -> Gaussian:
@@ -485,21 +493,3 @@ def _check_rule(facts: MechanismFacts, given: set[str]) -> None:
         )
     if not 0 < goal.epsilon <= profile.LARGEST_EPSILON or not 0 < goal.delta < 1:
         raise InputError("Noise calibrated for one person in a certificate must have an epsilon and a delta in range.")
-
-
-def _per_unit(epsilon: Fraction | None, rho: Fraction | None) -> str:
-    """The constructor of a loss per unit of distance; sigma alone is none."""
-    return "" if epsilon is None and rho is None else ".per_unit"
-
-
-def _arguments(
-    epsilon: Fraction | None, delta: Fraction | None, rho: Fraction | None, sigma: Fraction | None, calibration: str
-) -> str:
-    """The arguments as in a call."""
-    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    if not any(given.values()):
-        given["sigma"] = sigma
-    parts = [f"{name}={shown(value)}" for name, value in given.items() if value is not None]
-    if epsilon is not None and calibration != profile.RULE:
-        parts.append(f"calibration={calibration!r}")
-    return ", ".join(parts)

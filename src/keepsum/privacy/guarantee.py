@@ -13,16 +13,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from keepsum._saying import Text, the
 from keepsum._text import percent
+from keepsum.privacy.calibration import epsilon_of
 from keepsum.privacy.distance import Distance
-from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Mechanism
-from keepsum.privacy.numbers import three_digits_up
+from keepsum.privacy.numbers import Loss, three_digits_up
 from keepsum.privacy.profile import smallest_epsilon
-from keepsum.tables.records import Subject
+from keepsum.tables.origins import Subject
 
 USUAL_DELTA = Fraction(1, 10**6)  # at which an epsilon is stated where the loss is a rho
-Exactness: TypeAlias = Literal["exact", "rounded", "estimated", "no sampler"]
+Exactness: TypeAlias = Literal["exact", "rounded", "estimated", "claimed", "no sampler"]
+CLAIMED = "as its publisher claims"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Guarantee:
     mechanism, person
         The noise, and the distance of one person; None where none is stated.
     sampling
-        The weakest of the blocks: ``"exact"``, ``"rounded"``, ``"estimated"``, or ``"no sampler"``.
+        The weakest of the blocks: ``"exact"``, ``"rounded"``, ``"estimated"``, ``"claimed"`` where it is the
+        user's own, or ``"no sampler"``.
     error
         The total variation from the target; None if sampling is exact, or it has not been measured yet.
     subject
@@ -101,9 +104,11 @@ class Guarantee:
     @property
     def usual_loss(self) -> Loss:
         """The stated loss as epsilon and delta, with what sampling adds; from a rho that at delta 1e-6."""
-        loss = self.stated_loss
+        loss, claim = self.stated_loss, self.mechanism.facts().claim
         if loss.rho is not None:
-            loss = Loss(smallest_epsilon(loss.rho, USUAL_DELTA), USUAL_DELTA)
+            # The lines are those of Gaussian noise: of any other distribution the claimed rho is all that is known.
+            follows = smallest_epsilon if claim is None or claim.law is None else epsilon_of
+            loss = Loss(follows(loss.rho, USUAL_DELTA), USUAL_DELTA)
         return Loss(loss.epsilon, self._delta(loss) or None)
 
     @property
@@ -167,15 +172,22 @@ class Guarantee:
     @property
     def sampling_words(self) -> str:
         """The exactness of sampling, and what is known of it."""
+        claim = self.mechanism.facts().claim
+        if claim is not None:
+            mine = "whose target is stated" if claim.law is None else "with a distribution of its own"
+            return (
+                f"The noise is the publisher's own, by the {claim.what} {claim.title!r}, {mine}. Its distribution and "
+                "its loss are claims, which Keepsum neither proves nor checks."
+            )
         if self.sampling == "exact":
             return "Sampling is exact: no rounding, no approximation."
         if self.sampling == "no sampler":
             return "No release is possible: a block has no sampler."
         if self.error is None:
-            return (
+            return Text(
                 "Sampling is estimated: the noise is drawn by chains whose total variation from the target is not yet "
-                "measured. plan.certify() measures it, without data or budget; a release that may add delta does "
-                "so first."
+                f"measured. {the.call('plan.certify()')} measures it, without data or budget; a release that may add "
+                "delta does so first."
             )
         limit = three_digits_up(self.error.distance)
         if self.sampling == "rounded":
@@ -193,6 +205,8 @@ class Guarantee:
         return self._addition(self.mechanism.loss(distance))
 
     def _addition(self, loss: Loss) -> str:
+        if self.mechanism.kind == "own":
+            return f", {CLAIMED}"
         if self.error is None:
             return ""
         if loss.epsilon is None:

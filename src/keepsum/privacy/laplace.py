@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from keepsum._arguments import check_choice
+from keepsum._saying import arg
 from keepsum.errors import InputError
 from keepsum.privacy.calibration import LatticeShape
-from keepsum.privacy.distance import Distance, Norm, epsilon_at, epsilon_per_unit
-from keepsum.privacy.focus import Focus, Level, arguments_of, focus_by_key, focus_in, levels_of
-from keepsum.privacy.loss import Loss
+from keepsum.privacy.distance import Distance, Neighbours, Norm, epsilon_at, epsilon_per_unit, needs_distance
+from keepsum.privacy.focus import Focus, Level, arguments_of, focus_by_key, focus_in, levels_and_share, levels_of
 from keepsum.privacy.mechanism import Kind, MechanismFacts
-from keepsum.privacy.neighbours import Neighbours, needs_distance
-from keepsum.privacy.numbers import Number, exact_in_range, shown
+from keepsum.privacy.numbers import Loss, Number, exact_in_range, shown
 
 ONE = Fraction(1)
 
@@ -76,9 +75,7 @@ class Laplace:
         focus: Focus | None = None,
         cell_share: Number = 1,
     ) -> None:
-        levels, share = levels_of(focus, "focus="), exact_in_range(cell_share, "Argument cell_share=")
-        if share != 1 and not levels:
-            raise InputError("Argument cell_share= requires focus=, of which cells have a part. Leave it out.")
+        levels, share = levels_and_share(focus, cell_share)
         self._fill(epsilon, norm, Neighbours.of(attributes, to), levels, share)
 
     @classmethod
@@ -95,7 +92,7 @@ class Laplace:
             a total g, in the l1 norm.
         """
         request = object.__new__(cls)
-        request._fill(epsilon, norm, None, levels_of(focus, "focus="))
+        request._fill(epsilon, norm, None, levels_of(focus, f"{arg.focus}"))
         return request
 
     def _fill(
@@ -106,16 +103,16 @@ class Laplace:
         focus: tuple[Level, ...],
         cell_share: Fraction = ONE,
     ) -> None:
-        norm = check_choice(norm, "Norm", ("l1", "l2"))
+        norm = check_choice(norm, f"{arg.norm.called('Norm')}", ("l1", "l2"))
         if focus and norm != "l1":
             raise InputError(
-                "A focus must be in the l1 norm, or that of Gaussian noise, got norm='l2'. Leave the norm out."
+                f"A focus must be in the l1 norm, or that of Gaussian noise, got {arg.norm('l2')}. "
+                f"{arg.norm.called('Leave the norm out')}."
             )
-        object.__setattr__(self, "epsilon", exact_in_range(epsilon, "Epsilon"))
-        object.__setattr__(self, "norm", norm)
-        object.__setattr__(self, "neighbours", neighbours)
-        object.__setattr__(self, "focus", focus)
-        object.__setattr__(self, "cell_share", cell_share)
+        exactly = exact_in_range(epsilon, f"{arg.epsilon.called('Epsilon')}")
+        fields = {"epsilon": exactly, "norm": norm, "neighbours": neighbours, "focus": focus, "cell_share": cell_share}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @property
     def weights(self) -> tuple[Fraction, ...]:

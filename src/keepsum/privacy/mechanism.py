@@ -1,7 +1,8 @@
 """Mechanisms: the request as users write it, and the mechanism of a plan with every parameter known.
 
 A new mechanism is one file with these two types, a selection of samplers for its ``kind`` (``planning/selection``), and
-a line in ``privacy/__init__.py`` by which certificates find it.
+a line in ``privacy/__init__.py`` by which certificates find it. Users give one of their own without any of
+that, and with a loss that they claim: ``own.py``.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeAlias
 
 from keepsum.privacy.calibration import LatticeShape
-from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.distance import Distance, Neighbours, Norm
 from keepsum.privacy.focus import Level
-from keepsum.privacy.loss import Loss
-from keepsum.privacy.neighbours import Neighbours
+from keepsum.privacy.numbers import Loss
 
-Kind: TypeAlias = Literal["laplace-l1", "laplace-l2", "gaussian"]
+Kind: TypeAlias = Literal["laplace-l1", "laplace-l2", "gaussian", "own"]
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,44 @@ class Calibrated:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What a user says of noise of their own, which nobody checks (``own.py``).
+
+    Attributes
+    ----------
+    name, version
+        What the function that draws it is called.
+    law
+        Its distribution, in the user's words; None if only the sampler is the user's, and the target one of ours.
+    parameters
+        What else the user says of it, by name.
+    source
+        The SHA-256 of the file that the function is in; None if it is in none.
+    """
+
+    name: str
+    version: str
+    law: str | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+    source: str | None = None
+
+    @property
+    def what(self) -> str:
+        """What is the user's own, as a noun."""
+        return "sampler" if self.law is None else "mechanism"
+
+    @property
+    def title(self) -> str:
+        """Its name and version."""
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True)
 class MechanismFacts:
     """A mechanism as a certificate holds it: its name, its norm, and its exact parameters as text.
 
     ``focus`` are totals with an epsilon, or a rho, of their own; ``calibrated`` what the noise was calibrated to.
+    ``claim`` is that of noise of a user's own, whose claimed loss, that of ``loss``, the parameters are of.
     """
 
     name: str
@@ -57,6 +91,8 @@ class MechanismFacts:
     parameters: Mapping[str, str]
     focus: tuple[Level, ...] = ()
     calibrated: Calibrated | None = None
+    claim: Claim | None = None
+    loss: Literal["laplace", "gaussian"] | None = None
 
 
 class Mechanism(Protocol):

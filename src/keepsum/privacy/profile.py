@@ -26,16 +26,19 @@ import numpy.typing as npt
 from flint import arb, arb_poly
 
 from keepsum.errors import InputError
-from keepsum.privacy.calibration import SIGMA_BITS, rho_of, rounded_up, zcdp
-from keepsum.privacy.conversion import delta_of, epsilon_of
+from keepsum.privacy.calibration import SIGMA_BITS, delta_of, epsilon_of, log_expm1, rho_of, rounded_up, zcdp
 from keepsum.sampling.core.balls import ball, precision
 
 RULE: Final = "lines"
 VERSION = 1
 DIGITS = 6  # of sigma and of epsilon, which are rounded up
 MARGINS = (1e-5, 1e-4, 1e-3, 1e-2)  # by which a root in floating-point numbers is moved to the safe side
+RESOLUTION = Fraction(1, 10**4)  # relative: noise for one person that is so much narrower than the rule's has no proof
+RESOLUTION_PER_UNIT = Fraction(2, 10**3)  # the same for the guarantee at every distance
+BOUNDED = (1e-3, 1e-2)  # by which S in floating-point numbers is moved to the safe side, for a bound on S itself
 LARGEST_EPSILON = 600
 WIDEST = 512  # in steps of the change: for wider noise the closed form loses little
+NARROWEST = 0.02  # and for narrower noise the conversion of zCDP is smaller
 BITS = 128  # of the sums
 FARTHEST = 50.0  # twice the logarithm of what summands may weigh that are bounded together
 MOST_INTERVALS = 20_000
@@ -63,6 +66,18 @@ def holds(epsilon: Fraction, delta: Fraction, rho: Fraction) -> bool:
         if _follows(ball(epsilon), ball(delta), 1 / (2 * ball(rho))):
             return True
     return delta_of(rho, epsilon) <= delta
+
+
+def is_smallest(epsilon: Fraction, delta: Fraction, rho: Fraction) -> bool:
+    """Whether noise that loses at most rho is that of the rule: it holds, and noise narrower by 1/10,000 does not.
+
+    Two evaluations: no width is looked for. What ``largest_rho`` and ``smallest_sigma`` return always passes.
+
+    >>> one, millionth = Fraction(1), Fraction(1, 10**6)
+    >>> [is_smallest(one, millionth, 1 / Fraction(sigma) ** 2) for sigma in ("5.987", "5.98824", "5.989")]
+    [False, True, False]
+    """
+    return holds(epsilon, delta, rho) and not holds(epsilon, delta, rho / (1 - RESOLUTION) ** 2)
 
 
 def _follows(epsilon: arb, delta: arb, square: arb, closely: bool = True) -> bool:
@@ -191,6 +206,23 @@ class _Line:
         return total
 
 
+def bounded(epsilon: Fraction, rho: Fraction) -> float:
+    """S at an epsilon for a change of this zCDP loss, bounded from above: nearly always within 0.1%.
+
+    >>> 1e-6 < bounded(Fraction(1), 1 / Fraction("5.987") ** 2) < 1.01e-6
+    True
+    """
+    with precision(SIGMA_BITS):
+        e, square = ball(epsilon), 1 / (2 * ball(rho))
+        least = math.exp(log_supremum(float(epsilon), math.sqrt(0.5 / float(rho)))) if square < WIDEST**2 else 0.0
+        for margin in BOUNDED:
+            bound = least * (1 + margin)
+            if 0 < bound < 1 and _follows(e, arb(bound), square):
+                return bound
+        closed = closed_form(e, square)
+        return min(1.0, math.nextafter(float(closed.upper()), math.inf)) if closed.is_finite() else 1.0
+
+
 # -- the same in floating-point numbers: where to look ----------------------------------------------
 
 
@@ -234,8 +266,8 @@ def _log_closed(epsilon: npt.NDArray[np.float64], s: npt.NDArray[np.float64]) ->
     return np.asarray(np.logaddexp(continuous, largest) - np.log(theta))
 
 
-def _log_delta(epsilon: float, s: float) -> float:
-    """Ln of the bound that ``holds`` uses for noise of this width."""
+def log_delta_of(epsilon: float, s: float) -> float:
+    """Ln of the bound that ``holds`` uses for noise of this width, nearly."""
     if s <= WIDEST:
         return log_supremum(epsilon, s)
     return float(_log_closed(np.array([epsilon]), np.array([s]))[0])
@@ -255,11 +287,11 @@ def _narrowest(epsilon: float, log_delta: float) -> float:
     """The smallest s with S <= delta, nearly; infinite if there is none that numbers hold."""
 
     def excess(log_s: float) -> float:
-        return _log_delta(epsilon, math.exp(log_s)) - log_delta
+        return log_delta_of(epsilon, math.exp(log_s)) - log_delta
 
     widest = math.log(WIDEST)
     if excess(widest) <= 0:
-        return math.exp(_root(excess, math.log(1e-3), widest))
+        return math.exp(_root(excess, math.log(NARROWEST), widest))
     return math.exp(_root(excess, widest + 1e-9, 36.0))
 
 
@@ -280,23 +312,38 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
         )
     proved = rho_of(epsilon, delta)
     s = _narrowest(float(epsilon), _log(delta))
-    rho = max(0.5 / s**2, _converted(float(epsilon), delta, proved))
-    for margin in MARGINS:
-        smaller = Fraction(rho * (1 - margin)).limit_denominator(10**30)
-        if smaller <= proved:
-            break
-        if holds(epsilon, delta, smaller):
-            return smaller
-    return proved
+    rho = max(0.5 / s**2, rho_of_epsilon(epsilon, delta))
+    candidates = (Fraction(rho * (1 - margin)).limit_denominator(10**30) for margin in MARGINS)
+    found = next((each for each in candidates if each <= proved or holds(epsilon, delta, each)), proved)
+    return _raised(max(found, proved), lambda rho: holds(epsilon, delta, rho))
 
 
-def _converted(epsilon: float, delta: Fraction, proved: Fraction) -> float:
-    """The rho that the conversion of zCDP allows, nearly: at least the proved one, which is simpler."""
+def _raised(rho: Fraction, is_proved: Callable[[Fraction], bool]) -> Fraction:
+    """A proved rho; not that one, where floating-point numbers misled and more by the resolution is proved as well."""
+    step = 1 + RESOLUTION  # half of the resolution in sigma: rounding that up has the other half
+    if not is_proved(rho * step):
+        return rho
+    growth = step**2
+    while is_proved(rho * growth):
+        rho, growth = rho * growth, growth**2
+    high = rho * growth
+    while high > rho * step:
+        middle = ((rho + high) / 2).limit_denominator(10**30)
+        rho, high = (middle, high) if is_proved(middle) else (rho, middle)
+    return rho
+
+
+def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> float:
+    """The rho that the conversion of zCDP allows, nearly: at least the proved one, which is simpler.
+
+    >>> round(rho_of_epsilon(Fraction(1), Fraction(1, 10**6)), 4)  # of which a ledger makes epsilon 1
+    0.0244
+    """
 
     def excess(log_rho: float) -> float:
-        return epsilon - float(epsilon_of(Fraction(math.exp(log_rho)).limit_denominator(10**30), delta))
+        return float(epsilon) - float(epsilon_of(Fraction(math.exp(log_rho)).limit_denominator(10**30), delta))
 
-    low = math.log(float(proved))
+    low = math.log(float(rho_of(epsilon, delta)))
     return math.exp(_root(excess, low, low + 2)) if excess(low) > 0 else 0.0
 
 
@@ -309,7 +356,7 @@ def smallest_sigma(epsilon: Fraction, delta: Fraction, length: int) -> Fraction:
     rho = largest_rho(epsilon, delta)
     with precision(SIGMA_BITS):
         sigma = rounded_up(lambda: (length / (2 * ball(rho))).sqrt())
-    return _digits_up(sigma)
+    return digits_up(sigma)
 
 
 @lru_cache(maxsize=4096)
@@ -321,18 +368,18 @@ def smallest_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """
     converted = epsilon_of(rho, delta)
     s, log_delta = float(1 / (2 * rho)) ** 0.5, _log(delta)
-    if not 1e-3 < s < 1e15 or converted == 0:
+    if not NARROWEST < s < 1e15 or converted == 0:
         return converted
 
     def excess(log_epsilon: float) -> float:
-        return _log_delta(math.exp(log_epsilon), s) - log_delta
+        return log_delta_of(math.exp(log_epsilon), s) - log_delta
 
     most = math.log(float(converted))
     if excess(most) > 0:
         return converted
     epsilon = math.exp(_root(excess, most - 40, most))
     for margin in MARGINS:
-        larger = _digits_up(Fraction(epsilon * (1 + margin)))
+        larger = digits_up(Fraction(epsilon * (1 + margin)))
         if larger >= converted:
             break
         if holds(larger, delta, rho):
@@ -340,11 +387,32 @@ def smallest_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     return converted
 
 
+def crossing(scale: float, delta: Fraction, low: float, high: float) -> float:
+    """The largest epsilon at which noise of width scale/epsilon, in steps of the change, loses at most delta, nearly.
+
+    Laplace noise is about as wide as 1/epsilon times a constant; Gaussian noise need not be wider below this epsilon.
+    ``low`` if that is at most that, ``high`` if at least.
+
+    >>> s = float(smallest_sigma(Fraction(1), Fraction(1, 10**6), 1))
+    >>> round(crossing(s, Fraction(1, 10**6), 1e-3, 10), 3)
+    1.0
+    """
+    log_delta = _log(delta)
+
+    def room(log_epsilon: float) -> float:
+        epsilon = math.exp(log_epsilon)
+        return log_delta - log_delta_of(epsilon, scale / epsilon)
+
+    if room(math.log(low)) <= 0:
+        return low
+    return high if room(math.log(high)) >= 0 else math.exp(_root(room, math.log(low), math.log(high)))
+
+
 def _log(number: Fraction) -> float:
     return math.log(number.numerator) - math.log(number.denominator)
 
 
-def _digits_up(number: Fraction) -> Fraction:
+def digits_up(number: Fraction) -> Fraction:
     """Rounded up to six digits."""
     power = math.floor(_log(number) / math.log(10))
     unit = Fraction(10) ** (power - DIGITS + 1)
@@ -366,7 +434,7 @@ def per_unit_sigma(epsilon: Fraction, delta: Fraction) -> Fraction:
         return proved
     sigma = _narrowest_per_unit(float(epsilon), _log(delta))
     for margin in (2e-4, 1e-3, 1e-2):
-        rounded = _digits_up(Fraction(sigma * (1 + margin)))
+        rounded = digits_up(Fraction(sigma * (1 + margin)))
         if rounded >= proved:
             break
         if holds_per_unit(epsilon, delta, rounded):
@@ -382,12 +450,32 @@ def holds_per_unit(epsilon: Fraction, delta: Fraction, sigma: Fraction) -> bool:
     """
     if sigma >= zcdp(epsilon, delta):
         return True  # proved for all
+    return _holds_everywhere(epsilon, delta, sigma, (sigma / (NARROW + 1)) ** 2)
+
+
+def is_smallest_per_unit(epsilon: Fraction, delta: Fraction, sigma: Fraction) -> bool:
+    """Whether this sigma is that of the rule: it is enough at every distance, and one less by 1/500 is not.
+
+    The narrower one is tried with S where ``per_unit_sigma`` looked with S, or at fewer distances, and otherwise with
+    the closed form: it is never better off, so that what that returns always passes.
+    """
+    proved = zcdp(epsilon, delta)
+    if sigma > proved or epsilon > LARGEST_EPSILON:
+        return sigma == proved
+    narrower = sigma * (1 - RESOLUTION_PER_UNIT)
+    return holds_per_unit(epsilon, delta, sigma) and not _holds_everywhere(
+        epsilon, delta, narrower, (sigma / NARROW) ** 2
+    )
+
+
+def _holds_everywhere(epsilon: Fraction, delta: Fraction, sigma: Fraction, near: Fraction) -> bool:
+    """The same, by S at squared distances up to SINGLE and from some number on, and between by the closed form."""
     with precision(SIGMA_BITS):
         e, d, square = ball(epsilon), ball(delta), ball(sigma**2)
         for a, b in _blocks(float(epsilon), _log(delta)):
             loss = e * arb(a).sqrt()
             allowed = d * loss.expm1() / e.expm1()
-            closely = b <= SINGLE or square <= b * (NARROW + 1) ** 2
+            closely = b <= SINGLE or b >= near
             if not allowed >= 1 and not _follows(loss, allowed, square / b, closely):
                 return False
         farthest = e * arb(b + 1).sqrt()
@@ -396,7 +484,7 @@ def holds_per_unit(epsilon: Fraction, delta: Fraction, sigma: Fraction) -> bool:
 
 def _blocks(epsilon: float, log_delta: float) -> Iterator[tuple[int, int]]:
     """Squared distances, from a to b, until delta is 1."""
-    farthest: float = (max(0.0, float(_log_expm1(epsilon)) - log_delta) + 1) / epsilon + 1
+    farthest: float = (max(0.0, float(log_expm1(epsilon)) - log_delta) + 1) / epsilon + 1
     a = 1
     while a <= farthest**2:
         b = a + a // 256
@@ -408,12 +496,12 @@ def _narrowest_per_unit(epsilon: float, log_delta: float) -> float:
     """The smallest sigma that is enough for every block of squared distances, nearly."""
     blocks = np.array(list(_blocks(epsilon, log_delta)), dtype=np.float64)
     loss, lengths = epsilon * np.sqrt(blocks[:, 0]), np.sqrt(blocks[:, 1])
-    allowed = log_delta + _log_expm1(loss) - _log_expm1(epsilon)
+    allowed = log_delta + log_expm1(loss) - log_expm1(epsilon)
     counts = allowed < 0
     sigma = _narrowest(epsilon, log_delta) if log_delta < 0 else 0.0
     singly = counts & ((blocks[:, 1] <= SINGLE) | (lengths >= sigma / NARROW))
     for e, d, r in zip(loss[singly], allowed[singly], lengths[singly], strict=True):
-        if _log_delta(float(e), sigma / float(r)) > d:
+        if log_delta_of(float(e), sigma / float(r)) > d:
             sigma = max(sigma, float(r) * _narrowest(float(e), float(d)))
     e, d, r = (numbers[counts & ~singly] for numbers in (loss, allowed, lengths))
 
@@ -423,8 +511,3 @@ def _narrowest_per_unit(epsilon: float, log_delta: float) -> float:
     if not len(e) or excess(math.log(sigma)) <= 0:
         return sigma
     return math.exp(_root(excess, math.log(sigma), math.log(2 * sigma)))
-
-
-def _log_expm1(x: npt.NDArray[np.float64] | float) -> npt.NDArray[np.float64]:
-    """ln(e^x - 1), for any x > 0."""
-    return np.asarray(x + np.log(-np.expm1(-np.asarray(x))))

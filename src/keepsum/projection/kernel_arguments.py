@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import IntArray
+from keepsum.sampling.core.kernel import OUT
 from keepsum.sampling.core.kernel_arguments import OutInts
-from keepsum.sampling.core.layouts import OUT
 
 OutInt8s: TypeAlias = Annotated[npt.NDArray[np.int8], OUT]
 

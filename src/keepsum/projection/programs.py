@@ -1,7 +1,7 @@
 """Overlapping totals of any form: the sums of regions by linear programs, with branch and bound where these need it.
 
 The cells of a region with sum s are at least ``sum of max(-y, 0) + |s - p|`` away from their counts y, where p is the
-sum of max(y, 0), and ``sums.fill`` attains that (``sums.py``). So the sums are those nearest to the p in l1.
+sum of max(y, 0), and ``nearest.fill`` attains that (``nearest.py``). So the sums are those nearest to the p in l1.
 
 Several tables may be nearest, and which of them a solver finds depends on its version. Their distance does not, so that
 is what can be worked out again. It is proved in whole numbers where the linear program has the same optimum: by weak

@@ -1,10 +1,10 @@
 """Two-way tables under both margins: the sums of the entries of the nearest table, exactly.
 
-An entry of several cells with sum s costs what its nearest cells cost (``sums.py``): a convex function whose slope at s
-is a function of the level of s. In l2 that slope is 1 - 2 level. In l1 it is 1 where the level is at most 0, else -1;
-of all tables that are nearest in l1 the one that is nearest in l2 is wanted, so the slope is the pair of both. Half of
-its differences are those of ``-level + step * (level <= 0)`` with a step that exceeds what the levels along any cycle
-of rows and columns add up to, so that whole numbers compare as the pairs do.
+An entry of several cells with sum s costs what its nearest cells cost (``nearest.py``): a convex function whose slope
+at s is a function of the level of s. In l2 that slope is 1 - 2 level. In l1 it is 1 where the level is at most 0,
+else -1; of all tables that are nearest in l1 the one that is nearest in l2 is wanted, so the slope is the pair of
+both. Half of its differences are those of ``-level + step * (level <= 0)`` with a step that exceeds what the levels
+along any cycle of rows and columns add up to, so that whole numbers compare as the pairs do.
 
 These are costs of a flow from rows to columns, and a flow with prices of rows and columns is nearest if no entry can be
 raised or lowered for less than its prices (complementary slackness). The method moves the excess of rows and columns
@@ -29,8 +29,7 @@ from keepsum.errors import PlanError
 from keepsum.lattice.two_way import TwoWay
 from keepsum.privacy.distance import Norm
 from keepsum.projection.kernel_arguments import Entries, Flow
-from keepsum.sampling.core.kernel import Kernel
-from keepsum.sampling.core.packing import pack
+from keepsum.sampling.core.kernel import Kernel, pack
 
 lower_where_it_pays = Kernel("lower_where_it_pays", Entries, Flow, int)
 settle = Kernel("settle", Entries, Flow, int, int)

@@ -1,18 +1,36 @@
-r"""JSON in canonical form (RFC 8785, JCS), and a strict parser that accepts only unambiguous JSON.
-
-A signature covers the canonical form of what is in a file, less the signature itself: key order, white space and the
-spelling of numbers and escapes do not matter, everything else does. Any implementation of RFC 8785 can check it.
-
-Only what every JSON parser reads the same way is allowed (RFC 7493, I-JSON): no duplicate keys, no number beyond
-float64, no integer beyond 2^53 - 1, no lone surrogate. Minus zero is refused too, because RFC 8785 writes it as 0.
-"""
+"""JSON in canonical form (RFC 8785), a parser that accepts nothing ambiguous, and Ed25519 signatures of it."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from os import PathLike
+from typing import Any, TypeVar
+
+import msgspec
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from keepsum._arguments import check_flag, check_path
+from keepsum._saying import arg, the
+from keepsum.errors import InputError, UnreachableError
+from keepsum.releasing.facts import ReleaseFacts, SignatureRecord
+from keepsum.sources.atomic import check_new, write_keys
+from keepsum.sources.uploads import refuse_special
+
+# JSON in canonical form (RFC 8785, JCS), and a strict parser that accepts only unambiguous JSON.
+#
+# A signature covers the canonical form of what is in a file, less the signature itself: key order, white space and
+# the spelling of numbers and escapes do not matter, everything else does. Any implementation of RFC 8785 can check
+# it.
+#
+# Only what every JSON parser reads the same way is allowed (RFC 7493, I-JSON): no duplicate keys, no number beyond
+# float64, no integer beyond 2^53 - 1, no lone surrogate. Minus zero is refused too, because RFC 8785 writes it as 0.
 
 LARGEST_INTEGER = 2**53 - 1  # the largest integer that every JSON parser reads exactly
 POSITIONAL, SMALLEST_POSITIONAL = 21, -6  # powers of ten between which ECMAScript writes a number without an exponent
@@ -145,3 +163,121 @@ def _laid_out(digits: str, point: int) -> str:
         return f"0.{'0' * -point}{digits}"
     fraction = f".{digits[1:]}" if len(digits) > 1 else ""
     return f"{digits[0]}{fraction}e{point - 1:+d}"
+
+
+# Ed25519 signatures of certificates, with keys in PEM files, as made by openssl.
+
+# Encodings of the points of order 1, 2, 4 and 8, which are not valid keys, with either sign.
+_SMALL = (
+    "0000000000000000000000000000000000000000000000000000000000000000",
+    "0100000000000000000000000000000000000000000000000000000000000000",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+)
+Facts = TypeVar("Facts", bound=ReleaseFacts)
+LONGEST_KEY = 2**20  # bytes of a file that may hold a key
+SMALL_ORDER = frozenset(_SMALL) | {code[:62] + f"{int(code[62:], 16) | 128:02x}" for code in _SMALL}
+
+
+def make_keys(private: str | PathLike[str], public: str | PathLike[str], force: bool = False) -> str:
+    """Write a new private key, readable by its owner alone, and its public key, which is returned in hex."""
+    secret, open_to_all = check_path(private, "The private key"), check_path(public, "The public key")
+    if secret.resolve() == open_to_all.resolve():
+        raise InputError("The private and the public key must be two files, got the same name for both.")
+    for path in (secret, open_to_all):
+        check_new(path, check_flag(force, f"{arg.force}"))
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    shown = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    write_keys(secret, pem, open_to_all, shown, force)
+    return public_hex(key.public_key())
+
+
+def read_private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
+    """The key of a PEM file."""
+    data, mode = _read(path)
+    problem, key = "", None
+    try:
+        key = serialization.load_pem_private_key(data, password=None)
+    except TypeError:
+        problem = "must not be encrypted with a passphrase. Decrypt it first"
+    except (ValueError, UnsupportedAlgorithm):
+        problem = "must be a private key in PEM format. Make one with keepsum keygen"
+    if problem:
+        raise InputError(f"Key {the.file(path)} {problem}.")
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(
+            f"Key {the.file(path)} must be an Ed25519 key, got another kind. Make one with keepsum keygen."
+        )
+    if os.name == "posix" and mode & 0o077:  # as ssh has it
+        raise InputError(
+            f"Private key {the.file(path)} must be readable by its owner only, got mode {mode:04o}. Run chmod 600, or "
+            "make a new key if anybody else may have read it."
+        )
+    return key
+
+
+def read_public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
+    """The public key of a PEM file."""
+    data, _ = _read(path)
+    key = None
+    with contextlib.suppress(ValueError, UnsupportedAlgorithm):
+        key = serialization.load_pem_public_key(data)
+    if key is None:
+        raise InputError(f"Key {the.file(path)} must be a public key in PEM format, as made by keepsum keygen.")
+    if not isinstance(key, Ed25519PublicKey):
+        raise InputError(f"Key {the.file(path)} must be an Ed25519 key, got another kind.")
+    return key
+
+
+def _read(path: str | PathLike[str]) -> tuple[bytes, int]:
+    name = check_path(path, "The key")
+    refuse_special(name, "Key")
+    try:
+        with name.open("rb") as file:
+            return file.read(LONGEST_KEY), os.fstat(file.fileno()).st_mode & 0o777
+    except OSError as error:
+        raise UnreachableError(f"Key {the.file(path)} must be readable, but: {error.strerror or error}.") from None
+
+
+def public_hex(key: Ed25519PublicKey) -> str:
+    """The 32 bytes of a public key, in hex."""
+    return key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw).hex()
+
+
+def signed_bytes(document: Mapping[str, Any]) -> bytes:
+    """What a signature covers: the canonical form (RFC 8785) of what is in the file, less ``signature``."""
+    return canonical({name: value for name, value in document.items() if name != "signature"})
+
+
+def sign(certificate: Facts, key: Ed25519PrivateKey) -> Facts:
+    """The certificate with a signature."""
+    signature = SignatureRecord(
+        algorithm="Ed25519",
+        public_key=public_hex(key.public_key()),
+        value=key.sign(signed_bytes(msgspec.to_builtins(certificate))).hex(),
+    )
+    return msgspec.structs.replace(certificate, signature=signature)
+
+
+def is_signed_by(document: Mapping[str, Any], signature: SignatureRecord, key: Ed25519PublicKey) -> bool:
+    """Whether a document, as it is in its file, was signed with that key."""
+    if signature.public_key != public_hex(key):
+        return False
+    if public_hex(key) in SMALL_ORDER:  # anything verifies under such a key
+        return False
+    try:
+        key.verify(bytes.fromhex(signature.value), signed_bytes(document))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def named_key(signature: SignatureRecord) -> Ed25519PublicKey:
+    """The key that a signature names; only the reader can know whether it is the publisher's."""
+    with contextlib.suppress(ValueError):
+        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.public_key))
+    raise InputError("The public key in the certificate must be an Ed25519 key, and it is not.")

@@ -1,10 +1,4 @@
-"""Whether the facts of a certificate follow from its declarations, or are plausible where they were measured.
-
-What follows from the domain, the kept totals and the mechanism is recomputed and must agree. What came from a pilot,
-from coupled chains or from a simulation must be within limits that can be computed: another version or another machine
-may measure it differently. Margins of error are simulated again where that takes little time. What nothing limits is
-listed, with the reasons, in ``tests/releasing/test_forged_leaves.py``.
-"""
+"""Whether the facts of a certificate follow from its declarations, or are plausible where they are simulated."""
 
 from __future__ import annotations
 
@@ -14,12 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from importlib.metadata import version
 from typing import TypeAlias
 
-from keepsum.accuracy.other_draws import is_quickly_chosen
-from keepsum.planning.attribute_distance import AttributeDistance
-from keepsum.planning.distances import Distances
-from keepsum.planning.groups import BlockGroup, Form
+import msgspec
+
+from keepsum.accuracy.cell_noise import cell_law
+from keepsum.accuracy.disclosure import blocks_by_programs, bounded_cells
+from keepsum.accuracy.levels import accuracy_by_level
+from keepsum.accuracy.margins import accuracy, follows_draws
+from keepsum.accuracy.other_draws import (
+    MarginRange,
+    is_quickly_chosen,
+    is_quickly_simulated,
+    possible_range,
+    simulated_range,
+)
+from keepsum.accuracy.simulation import FEWEST_WIDE_DRAWS, MOST_DRAWS, STANDARD_ERRORS, needed_draws
+from keepsum.planning.distances import AttributeDistance, Distances
+from keepsum.planning.groups import BlockForm, BlockGroup
 from keepsum.planning.lattice_distances import LatticeDistances
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import STRONG, Distance, Norm, farthest
@@ -27,23 +34,204 @@ from keepsum.privacy.gaussian import GaussianMechanism
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.numbers import three_digits_up
 from keepsum.privacy.profile import holds
-from keepsum.releasing.codec import mechanism_record, order_is_as_recorded, planned_again, stated_mechanism
-from keepsum.releasing.facts import ReleaseFacts
-from keepsum.releasing.guarantee_facts import (
+from keepsum.releasing.codec import (
+    LEVEL,
+    accuracy_record,
+    distance_record,
+    exposure_record,
+    form_of,
+    mechanism_record,
+    order_is_as_recorded,
+    pairs_are_plausible,
+    planned_again,
+    sampling_record,
+    stated_mechanism,
+)
+from keepsum.releasing.facts import (
+    AccuracyRecord,
     AttributeRecord,
     BlockRecord,
     ConvergenceRecord,
     DistanceRecord,
+    Exactness,
     FormRecord,
     PersonRecord,
+    ReleaseFacts,
     SamplerRecord,
     SamplingRecord,
 )
-from keepsum.releasing.plausible_accuracy import accuracy_follows, exposure_follows
-from keepsum.releasing.record_types import Exactness
-from keepsum.releasing.records import distance_record, form_of, pairs_are_plausible, sampling_record
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.released import ReleasedTable
+
+# Whether margins of error and exposed cells in a certificate follow from its declarations, or are plausible.
+
+TOLERANCE = 2  # by which the share of cells beyond a simulated margin may be off
+ROUNDING = 0.006  # relative, of a standard error, which is stated in three digits
+MOST_SUMS = 10**9  # bits that are shifted to find out which numbers are sums
+MOST_PROGRAMS = 300  # regions whose range is checked by linear programs, which take some seconds
+ERROR_TOLERANCE = 0.011  # relative, of a standard error of three digits
+
+
+def least_margin(plan: CompiledPlan, level: float) -> int:
+    """A margin of error that no cell with noise can be below, at that level.
+
+    Let v be the smallest change through a cell, and r the weight of v over that of no noise. For Laplace noise the
+    weight of z + v is at least r times that of z (triangle inequality), so the noise x of the cell has at least the
+    tails of a geometric law: P(|x| > m) >= 2 r^(m+1) / (1 + r). For Gaussian noise the weights of z + v and z - v
+    together are at least 2 r times that of z, so that P(x = 0) <= 1 / (1 + 2 r).
+    """
+    change, scale = plan.blocks.smallest_change, float(plan.mechanism.scale)
+    if plan.mechanism.kind == "gaussian":
+        rho = plan.mechanism.loss(change).rho if plan.mechanism.focus else None
+        r = math.exp(-change.length / (2 * scale**2) if rho is None else -float(rho))
+        return int(1 / (1 + 2 * r) < level)
+    exponent = float(plan.mechanism.loss(change).epsilon or 0) if plan.mechanism.focus else float(change.value) / scale
+    r = math.exp(-exponent)
+    tail = (1 - level) * (1 + r) / 2
+    return 0 if not 0 < tail < 1 or not exponent else max(0, math.ceil(-math.log(tail) / exponent * (1 - 1e-9)) - 1)
+
+
+def _is_computed(plan: CompiledPlan) -> bool:
+    """Whether every margin of error is computed, not simulated."""
+    return cell_law(plan.mechanism) is not None and not any(g.members or g.tables for g in plan.groups)
+
+
+def _is_quick(facts: ReleaseFacts, plan: CompiledPlan) -> bool:
+    """Whether margins can be simulated again in a few seconds; choosing a chain alone takes longer."""
+    return facts.guarantee.sampling.exactness == "exact" and is_quickly_simulated(plan.blocks, facts.accuracy.level)
+
+
+def _is_repeatable(facts: ReleaseFacts, plan: CompiledPlan) -> bool:
+    """Whether the same draws can be simulated again: by the same released version, in integers, and quickly."""
+    ours = version("keepsum")
+    same = "dev" not in ours and facts.software.get("keepsum") == ours
+    return same and _is_quick(facts, plan) and plan.blocks.exactness == "exact"
+
+
+def accuracy_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
+    """Whether the typical margin of error is the computed one, or can have been simulated."""
+    stated = facts.accuracy
+    if len(stated.focused_margins) != len(facts.mechanism.focus) or min(stated.focused_margins, default=0) < 0:
+        return False
+    if not 0.5 <= stated.level < 1 or min(stated.typical_margin, stated.simulated_draws, stated.simulated_error) < 0:
+        return False
+    if plan.mechanism.kind == "own":  # of draws of a sampler that is not here
+        drawn = follows_draws(stated.level, stated.simulated_draws, stated.simulated_error)
+        return drawn and stated.level == LEVEL and not stated.conservative
+    if released is None:
+        return True
+    if _is_computed(plan):
+        return stated == accuracy_record(accuracy_by_level(plan.blocks, stated.level))
+    return _draws_are_plausible(stated, plan) and _agrees_with_draws(facts, plan)
+
+
+def _draws_are_plausible(stated: AccuracyRecord, plan: CompiledPlan) -> bool:
+    """Whether so many draws can have been made, with such a standard error, or else a bound is stated.
+
+    A margin allows for its standard errors, which are those of independent cells at least.
+    """
+    if stated.level != LEVEL or (stated.simulated_draws > 0) == stated.conservative:
+        return False
+    least = 0 if 2 * len(plan.pinned) >= plan.size else least_margin(plan, 1 - TOLERANCE * (1 - stated.level))
+    if stated.typical_margin < least:
+        return False
+    if stated.conservative:
+        return not stated.simulated_error
+    fewest = max(FEWEST_WIDE_DRAWS, needed_draws(stated.level, plan.size))
+    most = max(MOST_DRAWS, needed_draws(stated.level))
+    least_error = math.sqrt((1 - stated.level) * stated.level / (stated.simulated_draws * plan.size))
+    largest_error = (1 - stated.level) / STANDARD_ERRORS
+    return fewest <= stated.simulated_draws <= most and (
+        not stated.simulated_error  # of a version that did not state it
+        or least_error * (1 - ROUNDING) <= stated.simulated_error <= largest_error * (1 + ROUNDING)
+    )
+
+
+def _agrees_with_draws(facts: ReleaseFacts, plan: CompiledPlan) -> bool:
+    """Whether margins are those of our draws, or ones that other draws can have given."""
+    stated = facts.accuracy
+    if _is_repeatable(facts, plan):
+        # Whether records are equal but for the last digit of the standard error, which machines may round differently
+        computed = accuracy_record(accuracy_by_level(plan.blocks, stated.level))
+        if abs(stated.simulated_error - computed.simulated_error) > ERROR_TOLERANCE * computed.simulated_error:
+            return False
+        return msgspec.structs.replace(stated, simulated_error=computed.simulated_error) == computed
+    possible = _possible_margins(facts, plan)
+    margins = (stated.typical_margin, *stated.focused_margins)
+    ranges = (possible.typical, *possible.focused)
+    return all(low <= margin <= high for margin, (low, high) in zip(margins, ranges, strict=True))
+
+
+def _possible_margins(facts: ReleaseFacts, plan: CompiledPlan) -> MarginRange:
+    """The margins that other draws can have given; where these take long, or bounds are stated, within wider limits."""
+    stated = facts.accuracy
+    limits = possible_range(plan.blocks, stated.level, stated.simulated_draws)
+    if not _is_quick(facts, plan):
+        return limits
+    drawn = simulated_range(plan.blocks, stated.level, stated.simulated_draws or MOST_DRAWS)
+    if stated.simulated_draws:
+        return drawn
+    focused = zip(drawn.focused, limits.focused, strict=True)
+    return MarginRange(drawn.smallest, limits.largest, tuple((low, high) for (low, _), (_, high) in focused))
+
+
+def exposure_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
+    """Whether pinned cells follow, and bounded ones from the margins of error, or from those that can have been."""
+    stated = facts.exposure
+    pinned = len(plan.pinned)
+    if min(stated.bounded, stated.not_checked) < 0 or pinned + stated.bounded + stated.not_checked > plan.size:
+        return False
+    if stated != exposure_record(plan, stated.bounded, stated.not_checked):
+        return False
+    if released is None or plan.mechanism.kind == "own":
+        return True
+    if not (_is_computed(plan) or _draws_are_plausible(facts.accuracy, plan)):
+        return True  # nothing follows from margins that nobody can have found
+    if _is_computed(plan) or _is_repeatable(facts, plan):
+        bounds = bounded_cells(plan.structure, released.counts, accuracy(plan.blocks, facts.accuracy.level).margins)
+        return (stated.bounded, stated.not_checked) == (len(bounds.cells), bounds.not_checked)
+    return _bounded_is_plausible(facts, plan, released)
+
+
+def _bounded_is_plausible(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable) -> bool:
+    """Whether so many cells are bounded more tightly than margins that can have been simulated.
+
+    A solver may have given up on blocks that need one; then their cells were not checked.
+    """
+    stated, structure = facts.exposure, plan.structure
+    too_large, by_programs = blocks_by_programs(structure)
+    if not _is_sum(stated.not_checked - too_large, [cells for _, cells in by_programs]):
+        return False
+    limit = 0 if sum(regions for regions, _ in by_programs) > MOST_PROGRAMS else MOST_PROGRAMS
+    possible = _possible_margins(facts, plan)
+    fewest = bounded_cells(structure, released.counts, possible.smallest.margins, limit)
+    given_up = sum(cells for _, cells in by_programs) if stated.not_checked > too_large else 0
+    if stated.bounded <= len(fewest.cells):
+        return len(fewest.cells) - given_up <= stated.bounded
+    most = bounded_cells(structure, released.counts, possible.largest.margins, limit)
+    return stated.bounded <= len(most.cells) + most.not_checked - too_large
+
+
+def _is_sum(number: int, sizes: Sequence[int]) -> bool:
+    """Whether a number is the sum of some of these sizes, none included; of very many, whether it is not too large.
+
+    >>> _is_sum(7, [4, 3, 3]), _is_sum(5, [4, 3, 3]), _is_sum(0, [])
+    (True, False, True)
+    """
+    if not 0 <= number <= sum(sizes):
+        return False
+    if len(sizes) * number > MOST_SUMS:
+        return True
+    sums = 1  # a bit for each sum
+    for size in sizes:
+        sums |= sums << size
+    return bool(sums >> number & 1)
+
+
+# What follows from the domain, the kept totals and the mechanism is recomputed and must agree. What came from a
+# pilot, from coupled chains or from a simulation must be within limits that can be computed: another version or
+# another machine may measure it differently. Margins of error are simulated again where that takes little time. What
+# nothing limits is listed, with the reasons, in ``tests/releasing/test_forged_leaves.py``.
 
 FLOAT_TOLERANCE = 1e-9  # relative: another machine may round sums and logarithms differently
 LOSS_TOLERANCE = Fraction(1, 10**11)  # relative, for losses, which are computed to twelve digits
@@ -55,6 +243,9 @@ MOST_PROPOSALS = 10**11  # of a step of a chain: more would take longer than any
 
 MEASURED = ("acceptance", "steps", "proposals_per_step", "moves")
 REJECTION, PROPOSALS, SWEEPS = MEASURED[:1], MEASURED[1:3], ("steps", "moves")
+
+
+OVERLAPPING = ("table", "regions", "crossed", "focused")  # forms of blocks whose l1 noise is not always exact
 
 
 @dataclass(frozen=True)
@@ -76,7 +267,7 @@ KNOWN_METHODS = {
     "part_by_part": KnownMethod("exact", ("l1",), ("sums", "table"), (), (0, 1), zeros=False),
     "nested_totals": KnownMethod("exact", ("l1",), ("nested",)),
     "column_splitting": KnownMethod("exact", ("l1",), ("table", "crossed"), REJECTION, (0, 2)),
-    "axis_elimination": KnownMethod("exact", ("l1",), ("regions",), REJECTION),
+    "axis_elimination": KnownMethod("exact", ("l1",), ("regions", "focused"), REJECTION),
     "layer_splitting": KnownMethod("exact", ("l1",), ("table",), REJECTION, (3, 3), zeros=False, single=True),
     "solved_regions": KnownMethod("exact", ("l1",), measured=REJECTION),
     "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "focused", "table", "regions"), REJECTION),
@@ -84,6 +275,7 @@ KNOWN_METHODS = {
     "mixture_chain": KnownMethod("estimated", ("l1",), ("table", "regions", "focused", "crossed"), PROPOSALS),
     "heat_bath_chain": KnownMethod("estimated", ("l1", "l2"), ("table", "regions", "focused", "crossed"), SWEEPS),
     "gaussian_chain": KnownMethod("estimated", ("l2",), measured=PROPOSALS),
+    "own_sampler": KnownMethod("claimed", ("l1", "l2"), ("free", "sums", "table", "regions")),
     # Of earlier versions:
     "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), (), (0, 1), zeros=False),
     "two_rows": KnownMethod("exact", ("l1",), ("table",), REJECTION, (0, 2), zeros=False),
@@ -104,6 +296,7 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
     drawn, record = stated_mechanism(facts.mechanism), facts.guarantee
     agrees = {
         "the mechanism": plan.mechanism.agrees(drawn) and facts.mechanism == mechanism_record(drawn),
+        "the claim": _claim_follows(facts, drawn),
         "what the noise was calibrated to": _calibration_follows(drawn, plan),
         "the number of cells": facts.table.cells == kept.size,
         "the order of categories": kept.domain is not None and order_is_as_recorded(facts.domain, kept.domain),
@@ -114,7 +307,7 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         "the blocks": _forms_follow(record.blocks, plan.groups)
         and all(_block_is_plausible(block, drawn.norm) for block in record.blocks)
         and _methods_are_chosen(facts, plan)
-        and _families_are_summed_out(record.blocks, plan.groups),
+        and _families_are_summed_out(record.blocks, plan),
         "the sampling": _sampling_follows(record.sampling, record.blocks, drawn),
         "the accuracy": accuracy_follows(facts, plan, released),
         "the exposed cells": exposure_follows(facts, plan, released),
@@ -163,6 +356,13 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
     if plan.distances.alone is not None:
         distances.append(plan.distances.alone)
     return person.distance == distance_record(farthest(distances, plan.blocks.weights))
+
+
+def _claim_follows(facts: ReleaseFacts, drawn: Mechanism) -> bool:
+    """Whether noise of the publisher's own, and no other, is by their sampler in every block, and in no ledger."""
+    claimed = drawn.kind == "own"
+    own = [block.sampler.method == "own_sampler" for block in facts.guarantee.blocks]
+    return all(each == claimed for each in own) and not (claimed and facts.ledger is not None)
 
 
 def _calibration_follows(drawn: Mechanism, plan: CompiledPlan) -> bool:
@@ -267,23 +467,19 @@ def _loss_follows(person: PersonRecord, drawn: Mechanism) -> bool:
         drawn.norm, max(1, stated_distance.length), stated_distance.exact, tuple(stated_distance.focused)
     )
     if isinstance(drawn, GaussianMechanism) and drawn.calibrated is not None:
-        return _epsilon_follows(person, drawn, distance)
+        # Whether an epsilon that was looked for at a delta is enough, and hardly more than is found here
+        loss = drawn.loss(distance)
+        if person.epsilon is None or loss.epsilon is None or loss.delta is None or person.rho is not None:
+            return False
+        epsilon, goal = Fraction(person.epsilon), drawn.calibrated
+        if goal is not None and loss.epsilon == goal.epsilon:  # nothing was looked for
+            return _rounded_up(person.epsilon, loss.epsilon) and _rounded_up(person.delta, loss.delta)
+        if epsilon > loss.epsilon * (1 + LOOKED_FOR) or not _rounded_up(person.delta, loss.delta):
+            return False
+        return epsilon >= loss.epsilon or holds(epsilon, loss.delta, drawn.rho_at(distance))
     loss = drawn.loss(distance)
     stated = (person.epsilon, loss.epsilon), (person.delta, loss.delta), (person.rho, loss.rho)
     return all(_rounded_up(text, number) for text, number in stated)
-
-
-def _epsilon_follows(person: PersonRecord, drawn: GaussianMechanism, distance: Distance) -> bool:
-    """Whether an epsilon that was looked for at a delta is enough, and hardly more than is found here."""
-    loss = drawn.loss(distance)
-    if person.epsilon is None or loss.epsilon is None or loss.delta is None or person.rho is not None:
-        return False
-    epsilon, goal = Fraction(person.epsilon), drawn.calibrated
-    if goal is not None and loss.epsilon == goal.epsilon:  # nothing was looked for
-        return _rounded_up(person.epsilon, loss.epsilon) and _rounded_up(person.delta, loss.delta)
-    if epsilon > loss.epsilon * (1 + LOOKED_FOR) or not _rounded_up(person.delta, loss.delta):
-        return False
-    return epsilon >= loss.epsilon or holds(epsilon, loss.delta, drawn.rho_at(distance))
 
 
 def _rounded_up(stated: str | None, loss: Fraction | None) -> bool:
@@ -309,10 +505,10 @@ def _forms_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -
     return not expected.total()
 
 
-FormKey: TypeAlias = tuple[Form, int, int]
+FormKey: TypeAlias = tuple[BlockForm, int, int]
 
 
-def _form_key(form: Form, blocks: int, cells: int) -> FormKey:
+def _form_key(form: BlockForm, blocks: int, cells: int) -> FormKey:
     """What a block must agree with; the order of the axes of a table says nothing about it."""
     return replace(form, shape=tuple(sorted(form.shape))), blocks, cells
 
@@ -329,14 +525,14 @@ def _methods_are_chosen(facts: ReleaseFacts, plan: CompiledPlan) -> bool:
     Layers have never been split where solving for regions takes few cells per draw. Whether it does is measured by a
     pilot that accepts at least QUICK_PILOT / QUICK draws, so it may be off by a factor of 2: six standard errors.
     """
-    blocks = [block for block in facts.guarantee.blocks if block.form.kind in ("table", "regions")]
+    blocks = [block for block in facts.guarantee.blocks if block.form.kind in OVERLAPPING]
     if plan.mechanism.kind != "laplace-l1" or facts.guarantee.sampling.exactness != "exact" or not blocks:
         return True
     if unknown_methods(facts) or not is_quickly_chosen(plan.blocks):
         return True
     if plan.blocks.exactness != "exact":
         return False
-    from keepsum.planning.selection.overlapping import QUICK  # not loaded where nothing is chosen
+    from keepsum.planning.selection.l1 import QUICK  # not loaded where nothing is chosen
 
     solved = {
         _form_key(group.form, group.blocks, group.cells)
@@ -347,18 +543,28 @@ def _methods_are_chosen(facts: ReleaseFacts, plan: CompiledPlan) -> bool:
     return not any(_form_key(form_of(block.form), block.blocks, block.cells) in solved for block in split)
 
 
-def _families_are_summed_out(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -> bool:
+def _families_are_summed_out(blocks: Sequence[BlockRecord], plan: CompiledPlan) -> bool:
     """Whether axes are eliminated only where all families of totals can be summed out."""
-    eliminated = [
+    eliminated = {
         _form_key(form_of(block.form), block.blocks, block.cells)
         for block in blocks
         if block.sampler.method == "axis_elimination"
-    ]
-    return not eliminated or set(eliminated) <= {
-        _unrecognised(_form_key(group.form, group.blocks, group.cells))
-        for group in groups
-        if group.members and group.members[0].system.collapses is not None
     }
+    return eliminated <= {
+        _unrecognised(key)
+        for group in plan.groups
+        if (key := _form_key(group.form, group.blocks, group.cells)) in eliminated or _unrecognised(key) in eliminated
+        if _can_be_summed_out(group, plan)
+    }
+
+
+def _can_be_summed_out(group: BlockGroup, plan: CompiledPlan) -> bool:
+    focused = plan.blocks.focused
+    if group.form.kind == "focused" and focused is not None and plan.mechanism.norm == "l1":
+        from keepsum.planning.selection.l1_focus import epsilons_of, table_of  # brings the general samplers
+
+        return table_of(focused, group.members[0], epsilons_of(plan.mechanism)) is not None
+    return bool(group.members) and group.members[0].system.collapses is not None
 
 
 def _block_is_plausible(block: BlockRecord, norm: Norm) -> bool:
@@ -424,7 +630,7 @@ def _exactness_is_plausible(block: BlockRecord) -> bool:
     """Exact blocks have total variation 0; chains state what was observed."""
     if block.exactness != "estimated":
         at_target = block.total_variation == 0
-        possible = at_target if block.exactness == "exact" else FLOATS_ERR <= block.total_variation <= 1
+        possible = at_target if block.exactness in ("exact", "claimed") else FLOATS_ERR <= block.total_variation <= 1
         return block.convergence is None and possible
     observed = block.convergence
     return (
@@ -439,19 +645,15 @@ def _convergence_is_plausible(stated: ConvergenceRecord) -> bool:
     """Whether the limits are no smaller than this many pairs with these meeting times can show."""
     if not pairs_are_plausible(stated):
         return False
-    estimate = _estimate(stated)
+    # The mean of max(0, ceil((tau - lag - steps) / lag)) over pairs (Biswas, Jacob and Vanetti 2019)
+    late = sum(count * max(0, -((stated.steps - steps) // stated.lag)) for steps, count in stated.meetings)
+    estimate = late / stated.pairs
     # Zero observed is not zero: a smaller limit would fail too often, whatever the method.
     least = -math.expm1(math.log1p(-stated.confidence) / stated.pairs)
     upper = 1.0 if stated.unmet else min(1.0, max(estimate, stated.predicted, least) + stated.rounding)
     extrapolated = 1.0 if stated.unmet else min(1.0, max(estimate, stated.predicted) + stated.rounding)
     room = 1 - FLOAT_TOLERANCE
     return upper * room <= stated.upper <= 1 and extrapolated * room <= stated.extrapolated <= 1 and stated.upper > 0
-
-
-def _estimate(stated: ConvergenceRecord) -> float:
-    """The mean of max(0, ceil((tau - lag - steps) / lag)) over pairs (Biswas, Jacob and Vanetti 2019)."""
-    late = sum(count * max(0, -((stated.steps - steps) // stated.lag)) for steps, count in stated.meetings)
-    return late / stated.pairs
 
 
 def _sampling_follows(stated: SamplingRecord, blocks: Sequence[BlockRecord], drawn: Mechanism) -> bool:

@@ -1,55 +1,260 @@
-"""Domain, kept totals and mechanism as facts of a certificate, and back again."""
+"""A plan's declarations and results as facts of a certificate, and back again."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
 from scipy import sparse
 
 from keepsum._memory import BYTES_A_CELL, check_room
+from keepsum._saying import arg, the
 from keepsum._text import type_of
+from keepsum.accuracy.margins import Accuracy
+from keepsum.convergence.observe import CONFIDENCES, FEWEST_PAIRS, MOST_PAIRS, BlockConvergence, Convergence
 from keepsum.errors import DataError, InputError
+from keepsum.planning.distances import AttributeDistance
+from keepsum.planning.groups import BlockForm, BlockGroup
 from keepsum.planning.plan import CompiledPlan, compile_plan
+from keepsum.planning.selection.choice import Choice
 from keepsum.privacy import mechanism_of
-from keepsum.privacy.distance import Norm
+from keepsum.privacy.distance import Distance, Neighbours, Norm
 from keepsum.privacy.focus import Level, Subsets
-from keepsum.privacy.mechanism import Calibrated, Mechanism, MechanismFacts
-from keepsum.privacy.neighbours import Neighbours
-from keepsum.privacy.numbers import exact
+from keepsum.privacy.guarantee import added_delta
+from keepsum.privacy.mechanism import Calibrated, Claim, Mechanism, MechanismFacts
+from keepsum.privacy.numbers import Loss, decimal_text, exact, three_digits_up
 from keepsum.releasing.canonical import LARGEST_INTEGER
 from keepsum.releasing.facts import (
     EARLIER,
+    AccuracyRecord,
+    AskedRecord,
+    AttributeRecord,
     AxisRecord,
+    BlockRecord,
+    CalibratedRecord,
     CarriedRecord,
+    ClaimRecord,
+    ConvergenceRecord,
+    DistanceRecord,
     DomainRecord,
+    Exactness,
+    ExposureRecord,
+    FocusedSubsets,
+    FocusRecord,
+    FormRecord,
+    GuaranteeRecord,
     InvariantsFile,
     KeptRecord,
     MarginRecord,
     MarginTotal,
+    MechanismRecord,
     NamedTotal,
     PartRecord,
+    PersonRecord,
+    Record,
     RecordsRecord,
     ReleaseFacts,
     RowsPart,
+    SamplerRecord,
+    SamplingRecord,
     SubsetsRecord,
     WeightedRecord,
+    WholeNumber,
 )
-from keepsum.releasing.guarantee_facts import CalibratedRecord, FocusedSubsets, FocusRecord, MechanismRecord
-from keepsum.releasing.record_types import WholeNumber
-from keepsum.releasing.records import convergence_of
-from keepsum.tables.axes import make_axes
-from keepsum.tables.carried import Carried
+from keepsum.tables.axes import in_natural_order, make_axes
+from keepsum.tables.cells import Carried
 from keepsum.tables.domain import Domain
-from keepsum.tables.invariants import Invariants, Margin, Part, Rows
-from keepsum.tables.labels import in_natural_order
-from keepsum.tables.records import Records
+from keepsum.tables.invariants import DeclaredTotals, Invariants, Margin, Rows
+from keepsum.tables.origins import Records
 from keepsum.tables.table import Table
+
+
+def json_file(value: Any) -> bytes:
+    """A value as a file of JSON for people and machines, with a line for each part."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+# The guarantee, the exposed cells and the accuracy of a plan, as records of a certificate.
+
+R = TypeVar("R", bound=Record)
+LEVEL = 0.95
+LONGEST_COUPLING = 2**40  # the most steps after which a pair of chains is given up
+WEAKEST: tuple[Exactness, ...] = ("exact", "rounded", "estimated", "claimed")
+
+
+def _fields_of(kind: type[R], source: Any) -> R:
+    """The record with the fields of that name of an object."""
+    return msgspec.convert(source, kind, from_attributes=True)
+
+
+# -- one person -------------------------------------------------------------------------------------
+
+
+def person_record(plan: CompiledPlan) -> PersonRecord:
+    """What the guarantee means for one person."""
+    loss = plan.guarantee.person_loss or Loss()
+    asked = plan.neighbours
+    return PersonRecord(
+        distance=None if plan.person is None else distance_record(plan.person),
+        epsilon=None if loss.epsilon is None else decimal_text(loss.epsilon),
+        delta=None if loss.delta is None else decimal_text(loss.delta),
+        rho=None if loss.rho is None else decimal_text(loss.rho),
+        attributes=[_attribute_record(attribute) for attribute in plan.attributes],
+        asked=None
+        if asked is None
+        else AskedRecord(attributes=None if asked.attributes is None else list(asked.attributes), to=asked.to),
+        within=[None if found is None else distance_record(found) for found in plan.distances.within_levels],
+    )
+
+
+def distance_record(distance: Distance) -> DistanceRecord:
+    """A distance; its norm is that of the mechanism."""
+    return _fields_of(DistanceRecord, distance)
+
+
+def _attribute_record(attribute: AttributeDistance) -> AttributeRecord:
+    return AttributeRecord(
+        axis=attribute.axis,
+        any_value=None if attribute.any_value is None else distance_record(attribute.any_value),
+        other_value=None if attribute.other_value is None else distance_record(attribute.other_value),
+        fixed_values=attribute.fixed_values,
+        unprotected_cells=attribute.unprotected,
+        stuck_cells=attribute.stuck,
+        unknown_cells=attribute.unknown,
+    )
+
+
+# -- sampling ---------------------------------------------------------------------------------------
+
+
+def guarantee_record(plan: CompiledPlan) -> GuaranteeRecord:
+    """The guarantee, and how each block is drawn; convergence must have been measured."""
+    observed = plan.convergence.groups if plan.convergence is not None else (None,) * len(plan.groups)
+    groups = zip(plan.groups, plan.samplers, observed, strict=True)
+    blocks = [_block_record(group, choice, convergence) for group, choice, convergence in groups]
+    return GuaranteeRecord(person=person_record(plan), sampling=sampling_record(blocks, plan.mechanism), blocks=blocks)
+
+
+def sampling_record(blocks: Sequence[BlockRecord], mechanism: Mechanism) -> SamplingRecord:
+    """All blocks together: as exact as the least exact one, with the sum of their total variations."""
+    chains = [block.convergence for block in blocks if block.convergence is not None]
+    distance = min(1.0, math.fsum(block.total_variation for block in blocks))
+    extrapolated = math.fsum(
+        block.total_variation if block.convergence is None else block.blocks * block.convergence.extrapolated
+        for block in blocks
+    )
+    return SamplingRecord(
+        exactness=max((block.exactness for block in blocks), key=WEAKEST.index, default="exact"),
+        total_variation=distance,
+        extrapolated=min(1.0, extrapolated) if chains else None,
+        confidence=round(1 - math.fsum(1 - chain.confidence for chain in chains), 12) if chains else None,
+        delta=three_digits_up(float(added_delta(distance, mechanism.unit_loss))),
+    )
+
+
+def form_of(record: FormRecord) -> BlockForm:
+    """The form of a block from its record."""
+    return BlockForm(record.kind, record.regions, record.totals, record.smallest, record.largest, tuple(record.shape))
+
+
+def _block_record(group: BlockGroup, choice: Choice, observed: BlockConvergence | None) -> BlockRecord:
+    if choice.method is None or (choice.exactness == "estimated" and observed is None):
+        raise InputError(
+            f"The convergence of blocks drawn by chains must be measured first. Use {the.call('plan.certify()')}."
+        )
+    return BlockRecord(
+        form=_fields_of(FormRecord, group.form),
+        blocks=group.blocks,
+        cells=group.cells,
+        sampler=_fields_of(SamplerRecord, choice),
+        exactness=choice.exactness,
+        total_variation=choice.rounding if observed is None else min(1.0, observed.blocks * observed.upper),
+        convergence=None if observed is None else convergence_record(observed),
+    )
+
+
+def convergence_record(observed: BlockConvergence) -> ConvergenceRecord:
+    """What coupled chains showed."""
+    return _fields_of(ConvergenceRecord, observed)
+
+
+def convergence_of(record: GuaranteeRecord) -> Convergence | None:
+    """What coupled chains showed, from its record; limits are recomputed from the meetings."""
+    groups = tuple(_block_convergence(block) for block in record.blocks)
+    if not any(groups):
+        return None
+    rounding = math.fsum(block.total_variation for block in record.blocks if block.exactness == "rounded")
+    return Convergence(groups, rounding, record.sampling.confidence or 0.0)
+
+
+def _block_convergence(block: BlockRecord) -> BlockConvergence | None:
+    stated = block.convergence
+    if stated is None:
+        return None
+    if not pairs_are_plausible(stated):
+        raise InputError("Meeting times in a certificate must be possible for its steps, lag and pairs.")
+    return BlockConvergence(
+        blocks=block.blocks,
+        steps=stated.steps,
+        lag=stated.lag,
+        give_up=stated.give_up,
+        meetings=tuple(stated.meetings),
+        unmet=stated.unmet,
+        confidence=stated.confidence,
+        predicted=stated.predicted,
+        rounding=stated.rounding,
+    )
+
+
+def pairs_are_plausible(stated: ConvergenceRecord) -> bool:
+    """Whether pairs of chains can have met as stated."""
+    return (
+        min(stated.steps, stated.lag, stated.give_up - stated.lag) >= 1
+        and stated.pairs >= FEWEST_PAIRS
+        and all(before < after for (before, _), (after, _) in pairwise(stated.meetings))
+        and stated.unmet >= 0
+        and stated.give_up <= LONGEST_COUPLING
+        and all(0 <= steps <= stated.give_up - stated.lag and count >= 1 for steps, count in stated.meetings)
+        and sum(count for _, count in stated.meetings) + stated.unmet == stated.pairs <= MOST_PAIRS
+        and CONFIDENCES[0] <= stated.confidence < 1
+        and 0 <= stated.predicted <= 1
+        and 0 <= stated.rounding <= 1
+    )
+
+
+# -- exposure and accuracy --------------------------------------------------------------------------
+
+
+def exposure_record(plan: CompiledPlan, bounded: int, not_checked: int) -> ExposureRecord:
+    """The cells that the kept totals disclose: pinned, bounded, or not checked."""
+    domain = plan.invariants.domain
+    if domain is None:
+        raise AssertionError("the cells of a release have names")
+    cells = map(domain.cell, plan.pinned.tolist())
+    return ExposureRecord(
+        pinned=[[labels[axis] for axis in domain.axes] for labels in cells], bounded=bounded, not_checked=not_checked
+    )
+
+
+def accuracy_record(accuracy: Accuracy) -> AccuracyRecord:
+    """The margin of error."""
+    return AccuracyRecord(
+        level=accuracy.level,
+        typical_margin=accuracy.typical,
+        simulated_draws=accuracy.draws,
+        simulated_error=float(f"{accuracy.error:.3g}"),
+        conservative=accuracy.basis == "conservative",
+        focused_margins=[totals.accuracy.typical for totals in accuracy.levels],
+    )
+
+
+# Domain, kept totals and mechanism as facts of a certificate, and back again.
 
 BYTES_AN_ENTRY = 24  # of the matrix of totals, while a plan is compiled
 
@@ -131,10 +336,7 @@ def cells_record(domain: Domain, taken: Sequence[str] = (), keeps_file_order: bo
     ]
     zeros = np.flatnonzero(~domain.is_cell).tolist() if domain.structural_zeros else []
     return DomainRecord(
-        axes=axes,
-        structural_zeros=zeros,
-        taken_from_data=list(taken),
-        keeps_file_order=keeps_file_order,
+        axes=axes, structural_zeros=zeros, taken_from_data=list(taken), keeps_file_order=keeps_file_order
     )
 
 
@@ -150,7 +352,9 @@ def carried_of(facts: ReleaseFacts, domain: Domain) -> tuple[Carried, ...]:
         raise InputError("Carried columns of the certificate must have names of their own.")
     for record in facts.carried:
         if record.axis not in domain.axes or len(record.values) != len(domain.axis(record.axis)):
-            raise InputError(f"Carried column {record.name!r} of the certificate must have a value for each category.")
+            raise InputError(
+                f"Carried column {the.column(record.name)} of the certificate must have a value for each category."
+            )
     return tuple(Carried(record.name, record.axis, tuple(record.values)) for record in facts.carried)
 
 
@@ -170,17 +374,20 @@ def domain_of(record: DomainRecord, most: int | None = None) -> Domain:
         if axis.parent is None:
             if axis.parents is not None:
                 raise InputError(
-                    f"Axis {axis.name!r} of the certificate has no parent axis, so its categories must have none."
+                    f"Axis {the.column(axis.name)} of the certificate has no parent axis, so its categories must have "
+                    "none."
                 )
             paths[axis.name] = [(label,) for label in axis.labels]
             categories[axis.name] = axis.labels
             continue
         above = paths.get(axis.parent)
         if above is None or axis.parents is None or len(axis.parents) != len(axis.labels):
-            raise InputError(f"Axis {axis.name!r} of the certificate must have a parent for each of its categories.")
+            raise InputError(
+                f"Axis {the.column(axis.name)} of the certificate must have a parent for each of its categories."
+            )
         if not all(0 <= code < len(above) for code in axis.parents):
             raise InputError(
-                f"Parents of axis {axis.name!r} in the certificate must be positions in the parent's list."
+                f"Parents of axis {the.column(axis.name)} in the certificate must be positions in the parent's list."
             )
         paths[axis.name] = [(*above[code], label) for code, label in zip(axis.parents, axis.labels, strict=True)]
         categories[axis.name] = paths[axis.name]
@@ -271,7 +478,7 @@ def kept_invariants(facts: ReleaseFacts, file: bytes | None) -> Invariants:
     margins = sum(isinstance(record, MarginRecord) for record in records)
     check_room(margins * domain.size, f"{margins:,} margins over {domain.size:,} cells", BYTES_AN_ENTRY)
     rows = _rows_parts(hashes.pop(), file, domain.size) if hashes else []
-    parts: list[Part] = []
+    parts: list[DeclaredTotals] = []
     for record in records:
         if isinstance(record, MarginRecord):
             parts.append(Margin(domain, domain.closure(record.axes)))
@@ -288,7 +495,7 @@ def kept_invariants(facts: ReleaseFacts, file: bytes | None) -> Invariants:
     return kept
 
 
-def _part_key(part: Part) -> object:
+def _part_key(part: DeclaredTotals) -> object:
     """What distinguishes parts: the axes of a margin, the position of the rows of a file."""
     return part.axes if isinstance(part, Margin) else id(part)
 
@@ -336,14 +543,43 @@ def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
     facts = mechanism.facts()
     focus = [_focus_record(level, facts.norm) for level in facts.focus]
     parameters, calibrated = dict(facts.parameters), _calibrated_record(facts.calibrated)
-    return MechanismRecord(name=facts.name, norm=facts.norm, parameters=parameters, focus=focus, calibrated=calibrated)
+    return MechanismRecord(
+        name=facts.name,
+        norm=facts.norm,
+        parameters=parameters,
+        focus=focus,
+        calibrated=calibrated,
+        claim=_claim_record(facts),
+    )
 
 
 def stated_mechanism(record: MechanismRecord) -> Mechanism:
     """The mechanism that a certificate states, with the sigma of the draw."""
     focus = tuple(stated_level(level, record.norm) for level in record.focus)
     calibrated = None if record.calibrated is None else _calibrated_of(record.calibrated)
-    return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters, focus, calibrated))
+    claim, loss = _claim_of(record.claim)
+    return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters, focus, calibrated, claim, loss))
+
+
+def _claim_record(facts: MechanismFacts) -> ClaimRecord | None:
+    claim = facts.claim
+    if claim is None or facts.loss is None:
+        return None
+    return ClaimRecord(
+        loss=facts.loss,
+        name=claim.name,
+        version=claim.version,
+        law=claim.law,
+        parameters=dict(claim.parameters),
+        source=claim.source,
+    )
+
+
+def _claim_of(record: ClaimRecord | None) -> tuple[Claim | None, Literal["laplace", "gaussian"] | None]:
+    if record is None:
+        return None, None
+    parameters = tuple(record.parameters.items())
+    return Claim(record.name, record.version, record.law, parameters, record.source), record.loss
 
 
 def _calibrated_record(goal: Calibrated | None) -> CalibratedRecord | None:
@@ -361,7 +597,6 @@ def _calibrated_record(goal: Calibrated | None) -> CalibratedRecord | None:
 
 
 def _calibrated_of(record: CalibratedRecord) -> Calibrated:
-    """What noise was calibrated to, as it is stated."""
     epsilon, delta = exact(record.epsilon, "Epsilon"), exact(record.delta, "Delta")
     rho = None if record.rho is None else exact(record.rho, "Rho")
     return Calibrated(epsilon, delta, record.length, rho, record.exact, record.rule, record.version)
@@ -384,7 +619,7 @@ def stated_level(record: FocusRecord, norm: Norm) -> Level:
     if record.axes:
         raise InputError("A focus in a certificate must be on axes or on subsets, not on both.")
     stated = record.subsets
-    return Level((), weight, Subsets.of(Invariants.subsets(stated.size, stated.cells, stated.names), "focus="))
+    return Level((), weight, Subsets.of(Invariants.subsets(stated.size, stated.cells, stated.names), f"{arg.focus}"))
 
 
 def _weight(level: FocusRecord, norm: Norm) -> str:

@@ -79,11 +79,7 @@ def _sum(values: IntArray) -> int:
 
 
 def problem_of(
-    record: NonNegativeRecord,
-    released: ReleasedTable,
-    projected: ReleasedTable,
-    structure: Structure,
-    kept: Invariants,
+    record: NonNegativeRecord, released: ReleasedTable, projected: ReleasedTable, structure: Structure, kept: Invariants
 ) -> str | None:
     """What is wrong with a table that is stated to be the nearest one without negative counts, if anything is."""
     if table_hash(projected) != record.sha256:

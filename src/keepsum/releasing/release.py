@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from keepsum._text import shown_name, type_of
+from keepsum._saying import arg, marked, the
+from keepsum._text import how_many, shown_name, type_of
 from keepsum.accuracy.disclosure import Bounds, bounded_cells
 from keepsum.accuracy.levels import accuracy_by_level
 from keepsum.accuracy.margins import Accuracy
@@ -27,33 +28,35 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number, exact, three_digits_up
 from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.codec import (
+    LEVEL,
+    accuracy_record,
     carried_records,
     check_labels,
     domain_record,
+    exposure_record,
+    guarantee_record,
     invariants_file,
     kept_record,
     mechanism_record,
     records_record,
 )
-from keepsum.releasing.compare import exact_instead, in_the_way
+from keepsum.releasing.explain import exact_instead, in_the_way
 from keepsum.releasing.facts import (
     SCHEMA,
     AccuracyRecord,
     CarriedRecord,
     DomainRecord,
     ExposureRecord,
+    GuaranteeRecord,
     KeptRecord,
     LedgerRecord,
     TableRecord,
 )
-from keepsum.releasing.guarantee_facts import GuaranteeRecord
-from keepsum.releasing.records import LEVEL, accuracy_record, exposure_record, guarantee_record
-from keepsum.releasing.statements import concerns, loss_concern, per_unit
+from keepsum.releasing.wording import concerns, loss_concern, per_unit
 from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import hash_and_file
 from keepsum.tables.axes import quoted
-from keepsum.tables.origins import Text
-from keepsum.tables.records import changes_of, subject_of
+from keepsum.tables.origins import TextFile, changes_of, subject_of
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
@@ -80,29 +83,17 @@ class Drawn:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A release that is ready to be drawn, and what a curator must know before it is.
+    """A release that is ready to be drawn, and what a curator must know before it is."""
 
-    Attributes
-    ----------
-    plan, table
-        What is to be released, and how.
-    accuracy
-        The margins of error.
-    bounds
-        The cells that the kept totals bound more tightly than the margin of error.
-    guarantee, exposure
-        The guarantee and the exposed cells, as the certificate will state them.
-    warnings
-        What the curator and every reader of the certificate must know.
-    """
-
+    # What is to be released, and how.
     plan: CompiledPlan
     table: Table
-    accuracy: Accuracy
-    bounds: Bounds
+    accuracy: Accuracy  # the margins of error
+    bounds: Bounds  # the cells that the kept totals bound more tightly than the margin of error
+    # The guarantee and the exposed cells, as the certificate will state them.
     guarantee: GuaranteeRecord
     exposure: ExposureRecord
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # what the curator and every reader of the certificate must know
 
     @cached_property
     def totals(self) -> list[int]:
@@ -134,7 +125,7 @@ class Prepared:
             cells=self.table.domain.size,
             count=self.table.count,
             sha256=sha256,
-            attributes=dict(self.table.origin.constants) if isinstance(self.table.origin, Text) else {},
+            attributes=dict(self.table.origin.constants) if isinstance(self.table.origin, TextFile) else {},
         )
         kept = kept_record(self.plan.invariants, file, self.totals)
         carried = carried_records(self.table)
@@ -206,7 +197,8 @@ def prepare(
         plan = plan.over(table.domain)
     if plan.invariants.domain != table.domain:
         raise InputError(
-            "The table must have the domain of the plan, and it has another. Declare the totals with table.keep."
+            "The table must have the domain of the plan, and it has another. Declare the totals with "
+            f"{the.call('table.keep')}."
         )
     plan = _with_records(plan, table)
     check_labels(table)
@@ -243,7 +235,7 @@ def checked_plan(
         raise InputError(f"Accepted cells must be a list of cells, or 'all', got {type_of(accept_pinned)}.")
     _check_pinned(plan, accept_pinned)
     if plan.guarantee.sampling == "no sampler":
-        plan.blocks.check(" ".join([*exact_instead(plan), *in_the_way(plan)]))
+        plan.blocks.check(" ".join(map(marked, [*exact_instead(plan), *in_the_way(plan)])))
     if plan.guarantee.sampling == "estimated" and plan.convergence is None:
         _check_foreseen_delta(plan, accept_delta)
         plan = plan.certify(threads=threads, progress=progress)
@@ -257,8 +249,8 @@ def check_confidential(table: object) -> None:
         raise InputError("The table must be confidential, got one that is already released. Release the original.")
     if not isinstance(table, Table):
         raise InputError(
-            f"The table must be a keepsum Table, got {type_of(table)}. Read a file with ks.read_table, or a data frame "
-            f"with ks.Table.from_frame."
+            f"The table must be a keepsum Table, got {type_of(table)}. Read a file with {the.call('ks.read_table')}, "
+            f"or a data frame with {the.call('ks.Table.from_frame')}."
         )
 
 
@@ -267,14 +259,15 @@ def _with_records(plan: CompiledPlan, table: Table) -> CompiledPlan:
     planned, counted = changes_of(plan.records), changes_of(table.records)
     if planned != counted:
         raise InputError(
-            f"The table must have at most {planned:,} record{'s' * (planned != 1)} per unit, as the plan assumes, but "
-            f"was counted with at most {counted:,}. Make the plan with max_rows_per_unit={counted}."
+            f"The table must have at most {how_many(planned, 'record')} per unit, as the plan assumes, but "
+            f"was counted with at most {counted:,}. Make the plan {arg.max_rows_per_unit(counted):with}."
         )
     if plan.neighbours is not None and subject_of(plan.records) != subject_of(table.records):
         raise InputError(
             "The plan must state the loss of what the table counts: it states that of one person, who may have any "
-            "number of records in the table. Use ks.release, which states the loss of one record, or count with "
-            "unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if every record is of another person."
+            f"number of records in the table. Use {the.call('ks.release')}, which states the loss of one record, or "
+            f"count {arg.unit:with} and {arg.max_rows_per_unit}, {arg.max_rows_per_unit(1):with} alone if every "
+            "record is of another person."
         )
     return replace(plan, records=table.records)
 
@@ -284,10 +277,12 @@ def _check_foreseen_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     delta = replace(plan.guarantee, error=plan.smallest_error).sampling_delta(plan.person)
     if delta <= _largest_delta(accepted):
         return
+    least = three_digits_up(float(delta))
+    accept = arg.accept_delta(least).of("DELTA")
+    measured = f"measure it by {the.call('plan.certify()')} and accept it {accept:with}" if delta < 1 else ""
     raise PlanError(
         f"Sampling adds delta {_per_person(plan)}, and the confidence limit from coupled chains will not be below "
-        f"{three_digits_up(float(delta))}; it was not measured. "
-        + _other_ways(plan, "measure it by plan.certify() and accept it with accept_delta=DELTA" if delta < 1 else "")
+        f"{least}; it was not measured. {_other_ways(plan, measured)}"
     )
 
 
@@ -299,12 +294,11 @@ def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     amount = three_digits_up(float(delta))
     raise PlanError(
         f"Sampling adds delta {amount} {_per_person(plan)}, {_how_known(plan)}. "
-        + _other_ways(plan, f"accept it with accept_delta={amount}" if delta < 1 else "")
+        + _other_ways(plan, f"accept it {arg.accept_delta(amount):with}" if delta < 1 else "")
     )
 
 
 def _largest_delta(accepted: Number | None) -> Fraction:
-    """The largest delta that sampling may add."""
     largest = SMALL_DELTA if accepted is None else exact(accepted, "The accepted delta")
     if largest >= 1:
         raise InputError("The accepted delta must be below 1: a delta of 1 is no guarantee.")
@@ -317,7 +311,7 @@ def _per_person(plan: CompiledPlan) -> str:
 
 def _other_ways(plan: CompiledPlan, accept: str) -> str:
     """What to do about a delta from sampling: the noise that is exact; how to accept the delta, if that is possible."""
-    instead = " ".join(exact_instead(plan)) or describe_alternatives(plan.mechanism.kind)
+    instead = " ".join(map(marked, exact_instead(plan))) or describe_alternatives(plan.mechanism.kind)
     otherwise = f" If that is not possible, {accept}." if accept else ""
     return f"Choose noise whose sampling is exact. {instead}{otherwise}"
 
@@ -341,20 +335,19 @@ def _check_pinned(plan: CompiledPlan, accepted: str | Iterable[Any]) -> None:
     pinned = set(plan.pinned.tolist())
     chosen = {_cell_number(plan, cell, named) for cell in given}
     if not chosen <= pinned:  # which one is not shown: a number may be a count that was given by mistake
-        raise InputError("Accepted cells must be pinned, got one that is not. plan.pinned lists them.")
+        raise InputError(f"Accepted cells must be pinned, got one that is not. {the.call('plan.pinned')} lists them.")
     missing = [plan.invariants.cell_name(cell) for cell in sorted(pinned - chosen)]
     if missing:
         count = len(missing)
         more = f" and {count - SHOWN_CELLS:,} more" if count > SHOWN_CELLS else ""
         raise PlanError(
-            f"The kept totals pin {count:,} cell{'s' * (count != 1)}, which would be published without noise: "
-            f"{quoted(missing[:SHOWN_CELLS])}{more}. Keep fewer totals, or accept each by its name in accept_pinned= "
-            f"(or 'all')."
+            f"The kept totals pin {how_many(count, 'cell')}, which would be published without noise: "
+            f"{quoted(missing[:SHOWN_CELLS])}{more}. Keep fewer totals, or accept each by its name "
+            f"{arg.accept_pinned:in} (or 'all')."
         )
 
 
 def _cell_number(plan: CompiledPlan, cell: Any, named: Mapping[str, list[int]]) -> int:
-    """The cell with this name, number or labels."""
     if isinstance(cell, str):
         cells = named.get(cell, [])
         if len(cells) != 1:

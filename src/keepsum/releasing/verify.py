@@ -11,21 +11,20 @@ from typing import Any, TypeVar
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from keepsum._arguments import check_flag, check_path
+from keepsum._saying import Text, arg
 from keepsum._text import printable
-from keepsum._work import VERIFICATION, limited
-from keepsum.errors import InputError, KeepsumError, TooMuchWorkError
+from keepsum._work import VERIFICATION, OutOfStepsError, limited
+from keepsum.errors import InputError, KeepsumError
 from keepsum.lattice.structure import decompose
+from keepsum.releasing.canonical import is_signed_by, named_key, read_public_key
 from keepsum.releasing.certificate import CertificateRecord, document_of
 from keepsum.releasing.checks import contradictions, unknown_methods
 from keepsum.releasing.codec import carried_of, kept_invariants, kept_values
-from keepsum.releasing.destination import is_table_of_folder
+from keepsum.releasing.destination import File, Files, Pathlike, UnreadableError, is_table_of_folder
 from keepsum.releasing.facts import SCHEMA, NonNegativeRecord
-from keepsum.releasing.files import File, Files, Pathlike, UnreadableError
-from keepsum.releasing.person_statements import SHORTEST_CHANGE, PersonStatements
 from keepsum.releasing.postprocess import problem_of
 from keepsum.releasing.release import Drawn
-from keepsum.releasing.signing import is_signed_by, named_key, read_public_key
-from keepsum.releasing.statements import RANDOMNESS
+from keepsum.releasing.wording import RANDOMNESS, SHORTEST_CHANGE, PersonStatements
 from keepsum.sources.declarations import read_released, read_totals
 from keepsum.sources.uploads import Upload
 from keepsum.sources.writing import table_hash
@@ -34,12 +33,13 @@ from keepsum.tables.released import ReleasedTable
 
 SHOWN_TOTALS = 5
 STOPPED = "; nothing else was checked"
-NOT_CHECKED = (
-    "not checked: working it out again takes more steps than a check may take. Pass patient=True to do it, however "
-    "long it takes."
+NOT_CHECKED = Text(
+    f"not checked: working it out again takes more steps than a check may take. {arg.patient(True):Pass} to do it, "
+    "however long it takes."
 )
 UNSIGNED = "none: nothing shows who published it"
 BOUND = "that the records of each person were so bounded is the publisher's word, and cannot be checked"
+CLAIM = "that the noise is as stated, and its loss no larger, is the publisher's own claim, and was not checked"
 NON_NEGATIVE = "non-negative table"
 T = TypeVar("T")
 
@@ -134,8 +134,8 @@ def read_verified(
     patient: bool = False,
 ) -> tuple[Verification, Drawn | None]:
     """What was checked of a release, and the release, if everything passed."""
-    check_flag(allow_seeded, "allow_seeded=")
-    check_flag(patient, "patient=")
+    check_flag(allow_seeded, f"{arg.allow_seeded}")
+    check_flag(patient, f"{arg.patient}")
     figures = None if totals is None else check_path(totals, "The file of published figures")
     files = Files.read(table, certificate)
     trusted = None if key is None else read_public_key(key)
@@ -179,7 +179,6 @@ def _definition(record: CertificateRecord) -> str:
 def _check_contents(
     report: _Report, record: CertificateRecord, files: Files, figures: Path | None, allow_seeded: bool
 ) -> None:
-    """Everything that a certificate states, about the table and about itself."""
     report.say("randomness", *randomness_check(record, allow_seeded))
     sidecar = None if files.invariants is None else files.invariants.data
     kept = report.attempt("kept totals", lambda: kept_invariants(record, sidecar))
@@ -204,8 +203,6 @@ def _check_contents(
 
 
 class _Report:
-    """Checks as they are made."""
-
     def __init__(self) -> None:
         self.checks: list[Check] = []
         self.release: Drawn | None = None
@@ -225,7 +222,7 @@ class _Report:
             return step()
         except UnreadableError:
             raise
-        except TooMuchWorkError:
+        except OutOfStepsError:
             self.say(name, False, NOT_CHECKED)
         except KeepsumError as error:
             self.say(name, False, str(error))
@@ -262,14 +259,14 @@ def _statement(record: CertificateRecord, kept: Invariants, released: ReleasedTa
     if unknown:
         return False, f"not checked: this version does not know the method {unknown[0]!r}. Use a later version."
     person = PersonStatements.of(record)
+    claimed = f"; {CLAIM}" if person.guarantee.mechanism.kind == "own" else ""
     bounded = record.records is not None and record.records.max_rows_per_unit is not None
-    return True, f"{person.headline()}; {person.guarantee.words}{f'; {BOUND}' if bounded else ''}"
+    return True, f"{person.headline()}; {person.guarantee.words}{claimed}{f'; {BOUND}' if bounded else ''}"
 
 
 def _read_table(
     report: _Report, record: CertificateRecord, kept: Invariants, path: File, name: str = "table"
 ) -> ReleasedTable | None:
-    """The table in a file, if it is one over the domain of the certificate."""
     domain = kept.domain
     if domain is None:
         raise AssertionError("the totals of a certificate have its domain")
@@ -298,15 +295,13 @@ def _check_table(
 def _check_nonnegative(
     report: _Report, record: CertificateRecord, kept: Invariants, released: ReleasedTable, path: File
 ) -> None:
-    """The published table, made from the released one."""
     projected = _read_table(report, record, kept, path, NON_NEGATIVE)
     if projected is None:
         return
     report.release = Drawn(projected, record, None if report.release is None else report.release.invariants, released)
     record_of_it = record.postprocessing[0]
     report.attempt(
-        NON_NEGATIVE,
-        lambda: report.say(NON_NEGATIVE, *_nonnegative(record_of_it, released, projected, kept)),
+        NON_NEGATIVE, lambda: report.say(NON_NEGATIVE, *_nonnegative(record_of_it, released, projected, kept))
     )
 
 

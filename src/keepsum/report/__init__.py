@@ -1,1 +1,5 @@
-"""A release for its readers: a page of facts from what is published, a registry entry, and answers for reviewers."""
+"""A release for its readers: a page, a registry entry, and answers for reviewers, from what is published alone.
+
+``writing.write_report`` makes all of them; ``facts.facts_of`` is what they say, ``page`` and ``figures`` how it
+looks.
+"""

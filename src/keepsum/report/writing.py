@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from keepsum._extras import check_installed
 from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import InputError
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.certificate import CertificateRecord
+from keepsum.releasing.codec import LEVEL
 from keepsum.releasing.destination import MARGINS, REGISTRY, REPORT, REVIEW, certificates_around, claimed_for
-from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn
 from keepsum.report import registry, review
-from keepsum.report.embedding import MOST_CELLS
 from keepsum.report.facts import ReportFacts, facts_of
-from keepsum.report.page import Names, page
+from keepsum.report.page import MOST_CELLS, Names, page
 from keepsum.sources.atomic import check_new, write_file
 
 ENDINGS = (".html", ".htm")
@@ -29,32 +29,18 @@ OF_A_RELEASE = "Output {!r} must not replace a file of a release. Choose another
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """Where the files of a report go.
+    """Where the files of a report go."""
 
-    Attributes
-    ----------
-    report
-        The page. An entry for the public registry of deployments and answers for reviewers go beside it.
-    margins
-        The table with margins of error; None: only if the page has no room for all cells, and then beside the page.
-    names
-        What the files are called in the page.
-    certificate
-        The certificate of the release, if it is saved: if another one is there in the end, nothing is left behind.
-    """
-
-    report: Path
+    report: Path  # the page. An entry for the public registry of deployments and answers for reviewers go beside it
+    # The table with margins of error; None: only if the page has no room for all cells, and then beside the page.
     margins: Path | None
-    names: Names
+    names: Names  # what the files are called in the page
+    # The certificate of the release, if it is saved: if another one is there in the end, nothing is left behind.
     certificate: Path | None = None
 
     @classmethod
     def of(
-        cls,
-        release: Path,
-        report: Path | None = None,
-        margins: Path | None = None,
-        certificate: Path | None = None,
+        cls, release: Path, report: Path | None = None, margins: Path | None = None, certificate: Path | None = None
     ) -> ReportFiles:
         """For the table or the folder of a release; by default they are in the folder, or beside the table."""
         is_folder = release.is_dir()
@@ -114,6 +100,7 @@ class ReportFiles:
 
 def report_html(release: Drawn, plan: CompiledPlan, level: float = LEVEL, names: Names | None = None) -> str:
     """The report of a release as one HTML file."""
+    check_installed("A report", "report")
     return page(facts_of(release, plan, level), names or Names(), _version())
 
 
@@ -129,6 +116,7 @@ def write_report(
 
     ``known`` are the margins of error, if they have been worked out.
     """
+    check_installed("A report", "report")
     filled_in = _filled_in(files.registry)
     contents = written(facts_of(release, plan, level, known), release.certificate, files, filled_in)
     for path in contents:

@@ -1,1 +1,1 @@
-"""The paper's own chain, and what others do instead."""
+"""The paper's own chains (``mcmc``), and what others do instead (``baselines``): for research and comparison."""

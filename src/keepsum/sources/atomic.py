@@ -1,35 +1,250 @@
-"""Atomic writes: a file is complete, or it is not there.
-
-Everything is written under a temporary name first, forced to disk, and renamed while the lock of its destination is
-held (``locking.py``). A folder appears by one rename. Of a table and its certificate, the certificate is renamed first
-and the table last, so that there is never a table without it. When a release is replaced, the old one is kept as a
-backup until the new one is in place, and is restored otherwise (``replacing.py``): at any time there is the old release
-or the new one, never a table with the certificate of another, and never neither.
-"""
+"""Atomic writes: a file is complete, or it is not there; one process at a time replaces it."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
+import hashlib
+import itertools
 import os
 import re
+import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from keepsum.errors import InputError
-from keepsum.sources.locking import claimed
-from keepsum.sources.replacing import (
-    BESIDE,
-    backup_path,
-    remove,
-    remove_leftovers,
-    replace_folder,
-    restore,
-    restore_folder,
-    set_aside,
-    sync_folder,
-    temporary_path,
-)
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+from keepsum._saying import arg, the
+from keepsum._signals import held_back
+from keepsum.errors import InputError, OutputExistsError, UnreachableError
+
+# One lock per destination: if two processes want to write there, one does and the other gets an error.
+#
+# The lock is a file beside the destination, because everyone who can write there sees it: another user, another
+# machine on a network file system, another container. The system releases the lock when its process ends, however
+# that happens. Its file is then removed; a file left behind by a killed process is empty, blocks nobody, and is
+# removed with the next lock.
+
+BUSY = "Nothing was written. Wait until it finishes, or choose another output."
+
+
+def canonical_path(path: Path) -> Path:
+    """A path whose folder is resolved (links and dots), with the last name as given."""
+    return path.parent.resolve() / path.name
+
+
+def name_digest(path: Path) -> str:
+    """A short digest of a file name, equal for names that a file system may treat as one (case, accents)."""
+    name = unicodedata.normalize("NFC", path.name).casefold()
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def claimed(path: Path, busy: str = BUSY, shown: Path | None = None, patience: float = 0) -> Iterator[None]:
+    """Hold the lock of a destination, with signals deferred (``_signals.let_through``) so that it is released.
+
+    ``shown`` is the name of the destination in messages, if the lock is named after another of its files.
+
+    Raises
+    ------
+    InputError
+        If another process holds the lock, immediately or after so many seconds; ``busy`` says what to do.
+    """
+    place = canonical_path(path)
+    file = place.with_name(f".keepsum-{name_digest(place)}.lock")
+    with held_back():
+        lock = _lock(file, path if shown is None else shown, busy, patience)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # the work is done, and the system releases the lock in any case
+                if not isinstance(lock, SoftFileLock):  # a SoftFileLock removes its file itself
+                    file.unlink(missing_ok=True)  # while held, so that another process notices that the file is gone
+                lock.release()
+
+
+def _lock(file: Path, path: Path, busy: str, patience: float) -> BaseFileLock:
+    try:
+        # Everyone who can write to the folder may take a lock left behind by another user's killed process.
+        mode = stat.S_IMODE(file.parent.stat().st_mode) & 0o666 | 0o600
+        lock = FileLock(file, mode=mode, timeout=patience)
+        if _acquired(lock):
+            return lock
+        if not file.exists():
+            # There is no lock, so nobody holds it; ``OSError`` if none can be made, as in a folder of the system's
+            probe = file.with_name(f"{file.name}-{os.getpid()}")
+            os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            probe.unlink()
+    except OSError as error:
+        raise UnreachableError(f"Output {the.file(path)} must be writable, but: {error.strerror or error}.") from None
+    raise UnreachableError(f"Output {the.file(path)} must be free, but another process is writing it. {busy}")
+
+
+def _acquired(lock: BaseFileLock) -> bool:
+    try:
+        lock.acquire()
+    except Timeout:
+        return False
+    return True
+
+
+# Replace files and folders on disk so that the old or the new one is there whenever the process ends.
+#
+# The old one is moved to a hidden backup folder beside it, is restored if anything goes wrong, and is deleted at the
+# end. A process killed in between leaves the backup behind, and ``restore`` puts the old one back. The caller holds
+# the lock of the destination (``atomic.py``).
+
+TEMPORARY_NAME = re.compile(r"\.keepsum-(?P<digest>[0-9a-f]{16})-\d+-\d+\.part")
+# In the backup folder: the other files of the release, and the names of files that did not exist.
+BESIDE, ABSENT = "beside", "absent"
+
+_TEMPORARY_NUMBERS = itertools.count()
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # a file system that cannot sync a folder
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # from linux/fcntl.h and linux/fs.h
+
+
+def temporary_path(path: Path) -> Path:
+    """A temporary name in the same folder."""
+    return path.with_name(f".keepsum-{name_digest(path)}-{os.getpid()}-{next(_TEMPORARY_NUMBERS)}.part")
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder as far as possible; a later call removes the rest."""
+    with contextlib.suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def backup_path(path: Path) -> Path:
+    """The backup of a destination while it is being replaced."""
+    place = canonical_path(path)
+    return place.with_name(f".keepsum-{name_digest(place)}.old")
+
+
+@contextlib.contextmanager
+def set_aside(destination: Path, table: Path, beside: Iterable[Path]) -> Iterator[None]:
+    """Move the files of a release to the backup while new ones are written; if that fails, restore them.
+
+    ``table`` is moved first and restored last: whether it exists tells whether there is anything to restore. The other
+    files are in the same folder; those that do not exist now will not exist after a restore.
+    """
+    beside = list(beside)
+    temporary, backup = temporary_path(table), backup_path(destination)
+    try:
+        for name in ("", BESIDE, ABSENT):
+            (temporary / name).mkdir()
+        for path in beside:
+            if not os.path.lexists(path):
+                (temporary / ABSENT / path.name).touch(exist_ok=False)
+        for folder in (temporary / ABSENT, temporary):
+            sync_folder(folder)
+        temporary.replace(backup)
+        sync_folder(table.parent)
+        table.replace(backup / table.name)
+        sync_folder(table.parent)
+        for path in beside:
+            if os.path.lexists(path):
+                path.replace(backup / BESIDE / path.name)
+        yield
+    except BaseException:
+        remove(temporary)
+        restore(destination)
+        raise
+    _discard(destination)
+
+
+def restore(destination: Path) -> bool:
+    """Restore a backup that was not replaced; True if there was one. May be interrupted and repeated."""
+    backup = backup_path(destination)
+    if not backup.is_dir():
+        return False
+    table = next((entry for entry in backup.iterdir() if entry.name not in (BESIDE, ABSENT)), None)
+    if table is None or os.path.lexists(backup.with_name(table.name)):
+        _discard(destination)  # nothing had been moved yet, or the replacement was complete
+        return False
+    for entry in (backup / ABSENT).iterdir():
+        backup.with_name(entry.name).unlink(missing_ok=True)
+    for entry in (backup / BESIDE).iterdir():
+        entry.replace(backup.with_name(entry.name))
+    sync_folder(backup.parent)
+    table.replace(backup.with_name(table.name))
+    sync_folder(backup.parent)
+    _discard(destination)
+    return True
+
+
+def _discard(destination: Path) -> None:
+    """Delete the backup; it is renamed first, so that no one takes a half-deleted backup for one to restore."""
+    temporary = temporary_path(canonical_path(destination))
+    with contextlib.suppress(OSError):
+        backup_path(destination).replace(temporary)
+        remove(temporary)
+
+
+def replace_folder(new: Path, folder: Path, check: Callable[[Path], None]) -> None:
+    """Replace a folder by ``new``, where the old one is afterwards: in one step where the system can, as on Linux.
+
+    ``check`` inspects the old folder once nobody can add to it any more; if it raises, nothing has changed.
+    """
+    if _exchanged(new, folder):
+        try:
+            check(new)
+        except BaseException:
+            _exchanged(new, folder)
+            raise
+        return
+    backup = backup_path(folder)
+    folder.replace(backup)
+    try:
+        check(backup)
+        new.replace(folder)
+    except BaseException:
+        restore_folder(folder)
+        raise
+    with contextlib.suppress(OSError):  # the new folder is in place
+        backup.replace(new)
+
+
+def _exchanged(a: Path, b: Path) -> bool:
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    return rename is not None and rename(AT_FDCWD, os.fsencode(a), AT_FDCWD, os.fsencode(b), RENAME_EXCHANGE) == 0
+
+
+def restore_folder(folder: Path) -> bool:
+    """Restore the backup of a folder that was not replaced; True if there was one."""
+    backup = backup_path(folder)
+    if not backup.is_dir():
+        return False
+    if folder.exists():
+        _discard(folder)
+        return False
+    backup.replace(canonical_path(folder))
+    sync_folder(backup.parent)
+    return True
+
+
+# Everything is written under a temporary name first, forced to disk, and renamed while the lock of its destination is
+# held (``atomic.py``). A folder appears by one rename. Of a table and its certificate, the certificate is renamed
+# first and the table last, so that there is never a table without it. When a release is replaced, the old one is kept
+# as a backup until the new one is in place, and is restored otherwise (``atomic.py``): at any time there is the
+# old release or the new one, never a table with the certificate of another, and never neither.
 
 # The files of a release; a folder with any other file is something else.
 RELEASE_FILES = re.compile(
@@ -44,12 +259,12 @@ ANYONE_WRITES = 0o222
 def check_new(path: Path, force: bool = False) -> None:
     """Check that a file can be written: its folder exists, and the file does not, unless it may be replaced."""
     if not path.name or "\0" in path.name:
-        raise InputError(f"Output {str(path)!r} must be the name of a file.")
+        raise InputError(f"Output {the.file(path)} must be the name of a file.")
     _check_exists(path.parent)
     if path.is_dir():
-        raise InputError(f"Output {str(path)!r} must be a file, but it is a folder.")
+        raise InputError(f"Output {the.file(path)} must be a file, but it is a folder.")
     if os.path.lexists(path) and not force:
-        raise InputError(_exists(path))
+        raise OutputExistsError(_exists(path))
     _check_writable(path.parent)
 
 
@@ -61,27 +276,29 @@ def check_new_folder(path: Path, force: bool = False) -> None:
     if not path.exists():
         return
     if not path.is_dir():
-        raise InputError(f"Output {str(path)!r} must be a folder, but it is a file.")
+        raise InputError(f"Output {the.file(path)} must be a folder, but it is a file.")
     if not path.stat().st_mode & ANYONE_WRITES:  # although its owner, or root, could replace it
-        raise InputError(f"Folder {str(path)!r} must be writable, but it is read-only. Choose another name.")
+        raise UnreachableError(f"Folder {the.file(path)} must be writable, but it is read-only. Choose another name.")
     _check_release_folder(path, path)
     if any(path.iterdir()) and not force:
-        raise InputError(_exists(path))
+        raise OutputExistsError(_exists(path))
 
 
 def _check_exists(folder: Path) -> None:
     if not folder.is_dir():
         problem = "is a file" if folder.exists() else "does not exist. Create it first"
-        raise InputError(f"Output must be in an existing folder, but {str(folder)!r} {problem}.")
+        raise UnreachableError(
+            f"{arg.output.called('Output')} must be in an existing folder, but {the.file(folder)} {problem}."
+        )
 
 
 def _check_writable(folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.R_OK | os.X_OK):
-        raise InputError(f"Folder {str(folder)!r} must be writable, but it is not. Choose another folder.")
+        raise UnreachableError(f"Folder {the.file(folder)} must be writable, but it is not. Choose another folder.")
 
 
 def _exists(path: Path) -> str:
-    return f"Output {str(path)!r} already exists. Choose another name, or replace it with force=True."
+    return f"Output {the.file(path)} already exists. Choose another name, or replace it {arg.force(True):with}."
 
 
 def _exists_by_now(path: Path) -> str:
@@ -91,7 +308,7 @@ def _exists_by_now(path: Path) -> str:
 def _check_release_folder(folder: Path, named: Path) -> None:
     foreign = sorted(entry.name for entry in folder.iterdir() if not RELEASE_FILES.fullmatch(entry.name))
     if foreign:
-        raise InputError(f"Folder {str(named)!r} must contain nothing but a release, but contains {foreign[0]!r}.")
+        raise InputError(f"Folder {the.file(named)} must contain nothing but a release, but contains {foreign[0]!r}.")
 
 
 def write_file(path: Path, data: bytes, force: bool = False, mode: int = PUBLIC, patience: float = 0) -> None:
@@ -187,7 +404,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], force: bool = False) 
             except OSError:
                 if not os.path.lexists(place):
                     raise
-                raise InputError(_exists_by_now(folder)) from None
+                raise OutputExistsError(_exists_by_now(folder)) from None
         _try_to_sync(place.parent)
 
 
@@ -205,7 +422,7 @@ def put_back(path: Path, held: bool = False) -> bool:
         try:
             return restore(path) if (backup / BESIDE).is_dir() else restore_folder(path)
         except OSError as error:
-            raise InputError(
+            raise UnreachableError(
                 f"The release at {str(path)!r} must be restored from {str(backup)!r}, because the process that was "
                 f"replacing it was killed, but: {error.strerror or error}."
             ) from None
@@ -218,7 +435,7 @@ def _move_into_place(temporary: Path, path: Path, force: bool) -> None:
             path.hardlink_to(temporary)
         except OSError:  # the name is taken, or the file system has no hard links
             if os.path.lexists(path):
-                raise InputError(_exists_by_now(path)) from None
+                raise OutputExistsError(_exists_by_now(path)) from None
         else:
             return
     temporary.replace(path)
@@ -229,16 +446,19 @@ def _temporary(path: Path) -> Iterator[Path]:
     """A temporary name to write under, removed at the end; files left behind by killed processes are removed first."""
     temporary = temporary_path(path)
     try:
-        remove_leftovers(path)
+        # Remove temporary files of this name left behind by killed processes; the caller holds its lock
+        for entry in path.absolute().parent.iterdir():
+            match = TEMPORARY_NAME.fullmatch(entry.name)
+            if match and match["digest"] == name_digest(path):
+                remove(entry)
         yield temporary
     except OSError as error:
-        raise InputError(f"Output {str(path)!r} must be writable, but: {error.strerror or error}.") from None
+        raise UnreachableError(f"Output {the.file(path)} must be writable, but: {error.strerror or error}.") from None
     finally:
         remove(temporary)
 
 
 def _write(path: Path, data: bytes, mode: int = PUBLIC) -> None:
-    """Write a new file and force it to disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         if mode == PRIVATE:  # whatever the umask removes

@@ -15,22 +15,19 @@ from scipy import sparse
 
 from keepsum._arguments import check_path
 from keepsum._arrays import IntArray
+from keepsum._saying import arg, the
 from keepsum._text import shown_names, type_of
-from keepsum.errors import DataError, DomainError, InputError
+from keepsum.errors import DataError, DomainError, InputError, UnreachableError
 from keepsum.sources.reading import as_utf8, open_columns
 from keepsum.sources.sdmx import without_attributes
-from keepsum.sources.special_files import refuse_special
-from keepsum.sources.uploads import Upload
-from keepsum.tables.axes import Label, quoted
-from keepsum.tables.carried import Carried
-from keepsum.tables.cells import cells_of, check_labels, locate
-from keepsum.tables.coded import Coded
+from keepsum.sources.uploads import Upload, refuse_special
+from keepsum.tables.axes import Label, as_label, quoted
+from keepsum.tables.cells import Carried, cells_of, check_labels, locate
 from keepsum.tables.counts import check_counts
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
-from keepsum.tables.labels import as_label
 from keepsum.tables.released import ReleasedTable
-from keepsum.tables.source import Source
+from keepsum.tables.source import Coded, Source
 from keepsum.tables.table import Table
 
 INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
@@ -69,7 +66,9 @@ def domain_of(text: str, what: str) -> dict[str, Any]:
 def _domain(declared: dict[str, Any], place: str) -> dict[str, Any]:
     for axis, categories in declared.items():
         if not isinstance(categories, (list, dict)):
-            raise InputError(f"Axis {axis!r}{place} must have a list of categories, got {type_of(categories)}.")
+            raise InputError(
+                f"Axis {the.column(axis)}{place} must have a list of categories, got {type_of(categories)}."
+            )
     return declared
 
 
@@ -91,7 +90,7 @@ def read_keep(path: str | PathLike[str], table: Table) -> Invariants:
         totals = declared.get("total")
         if not isinstance(totals, list) or not totals or set(declared) != {"total"}:
             raise InputError(
-                f"File {fspath(path)!r} must contain a [[total]] for each total to keep, and nothing else."
+                f"File {the.file(fspath(path))} must contain a [[total]] for each total to keep, and nothing else."
             )
         return subsets(totals, table.domain, "[[total]]", f" of {fspath(path)!r}")
     return _matrix(path, table)
@@ -137,7 +136,7 @@ def _chosen(cells: Any, domain: Domain, where: str) -> IntArray:
     try:
         matching = np.unique(np.concatenate([np.flatnonzero(domain.matching(cell)) for cell in cells]))
     except DomainError as error:
-        problem = str(error)
+        problem = f"{error:marked}"
     if problem:
         raise InputError(f"{where}: {problem}")
     if not len(matching):
@@ -149,8 +148,8 @@ def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
     name = Path(path).name
     if table.rows is None and table.origin is not None:
         raise InputError(
-            f"A matrix such as {name!r} must be used with keep_order=True, because it refers to rows of the table by "
-            f"position and so makes their order public. Or name the cells in a .toml file."
+            f"A matrix such as {name!r} must be used {arg.keep_order(True):with}, because it refers to rows of the "
+            "table by position and so makes their order public. Or name the cells in a .toml file."
         )
     lines = [line.split(",") for line in file_text(path).splitlines() if line.strip()]
     for k, line in enumerate(lines):
@@ -168,7 +167,7 @@ def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
         cells = slice(None) if table.rows is None else table.rows
         rows[k, cells] = [int(value) for value in line]
     if not len(rows):
-        raise InputError(f"File {name!r} must have one line per total to keep, but it is empty.")
+        raise InputError(f"File {the.file(name)} must have one line per total to keep, but it is empty.")
     return Invariants.matrix(rows).over(table.domain)
 
 
@@ -185,7 +184,9 @@ def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -
     source = open_columns(path, count).source
     name = Path(path).name
     if count not in source.names:
-        raise DataError(f"File {name!r} must have the count column {count!r}, got {source.actual_columns()}.")
+        raise DataError(
+            f"File {the.file(name)} must have the count column {the.column(count)}, got {source.actual_columns()}."
+        )
     values = check_counts(source.counts(count), source.where, count, negative=True)
     axes = [column for column in source.names if column != count]
     by_name = axes == ["total"] and "total" not in (invariants.domain.axes if invariants.domain else ())
@@ -196,15 +197,16 @@ def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -
         row = find(labels)
         if row is None:
             raise DataError(
-                f"The figure in {source.where(line)} of {name!r} must belong to a kept total, but does not."
+                f"The figure in {the.row(source.where(line))} of {the.file(name)} must belong to a kept total, but "
+                "does not."
             )
         if figures.setdefault(row, int(values[line])) != int(values[line]):
             raise DataError(
-                f"Figures in {name!r} must be consistent, but {source.where(line)} gives another figure for the same "
-                f"total."
+                f"Figures in {the.file(name)} must be consistent, but {the.row(source.where(line))} gives "
+                "another figure for the same total."
             )
     if not figures:
-        raise DataError(f"File {name!r} must have at least one figure, but it has no rows.")
+        raise DataError(f"File {the.file(name)} must have at least one figure, but it has no rows.")
     return figures
 
 
@@ -246,7 +248,6 @@ def _by_cell(invariants: Invariants, axes: list[str], name: str) -> Any:
 
 
 def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any, ...], int]:
-    """The index of each cell of a margin, by its labels as text."""
     if not margin:
         return {(): 0}
     cells = domain.project(margin)
@@ -283,13 +284,14 @@ def read_released(
     for column in carried:
         values = _labels_of(source, column.name, column.values)
         if values.to_list() != [column.values[code] for code in domain.codes(column.axis)[index].tolist()]:
-            raise DataError(f"Column {column.name!r} of the released table must follow from {column.axis!r} as stated.")
+            raise DataError(
+                f"Column {the.column(column.name)} of the released table must follow from {column.axis!r} as stated."
+            )
     origin = replace(file.origin, wide=wide)
     return ReleasedTable(domain, cells_of(index, counts, domain.size), count, origin, index, tuple(carried))
 
 
 def _labels_of(source: Source, name: str, labels: Sequence[Label]) -> Coded:
-    """A column, with whole numbers where the labels have them."""
     column = check_labels(source.labels(name), source.where, name)
     whole = isinstance(labels[0], int)
     return column.translated(lambda label: as_label(label, whole=True)) if whole else column
@@ -351,8 +353,8 @@ def file_text(path: str | PathLike[str]) -> str:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise InputError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
+        raise UnreachableError(f"File {the.file(path)} must be readable, but: {error.strerror or error}.") from None
     text = as_utf8(data)
     if text is None:
-        raise InputError(f"File {str(path)!r} must be UTF-8 text. Save it as UTF-8 and try again.")
+        raise InputError(f"File {the.file(path)} must be UTF-8 text. Save it as UTF-8 and try again.")
     return text.removeprefix("\ufeff")

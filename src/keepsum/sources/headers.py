@@ -9,14 +9,11 @@ from typing import Any
 
 from keepsum._extras import check_installed
 from keepsum.errors import KeepsumError
-from keepsum.sources.compressed import unpacked
-from keepsum.sources.encodings import to_utf8
-from keepsum.sources.reading import FileForm, open_columns
-from keepsum.sources.records.columns import header_of
+from keepsum.sources.csv_files import to_utf8
+from keepsum.sources.reading import FileForm, open_columns, unpacked
 from keepsum.sources.records.connecting import tables_at
-from keepsum.sources.records.databases import is_address
-from keepsum.sources.records.files import find_files, start_of
-from keepsum.sources.records.opening import open_records
+from keepsum.sources.records.files import find_files, is_address, start_of
+from keepsum.sources.records.opening import header_of, open_records
 from keepsum.tables.findings import UndeclaredError
 from keepsum.tables.source import Source
 

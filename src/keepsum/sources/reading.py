@@ -1,36 +1,173 @@
-"""Tables from CSV, Parquet, Arrow and Excel files, recognised by their first bytes.
-
-Every value of a CSV file is read as text, so that codes such as 01001 survive.
-"""
+"""Tables from CSV, Parquet, Arrow and Excel files, compressed or not, recognised by their first bytes."""
 
 from __future__ import annotations
 
+import gzip
+import importlib
+import io
 import stat
 import sys
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from keepsum._arguments import check_path, check_text
+from keepsum._extras import missing
 from keepsum._memory import BYTES_A_BYTE, check_room
+from keepsum._saying import arg, the
 from keepsum._text import type_of
-from keepsum.errors import DataError, InputError
-from keepsum.sources.compressed import unpacked
-from keepsum.sources.csv_files import csv_source, refuse_null_characters
-from keepsum.sources.encodings import check_encoding, is_workbook, to_utf8
-from keepsum.sources.parquet_folders import folder_source, is_parquet_folder
+from keepsum.errors import DataError, InputError, UnreachableError
+from keepsum.sources.csv_files import check_encoding, csv_source, is_workbook, refuse_null_characters, to_utf8
 from keepsum.sources.sdmx import check_flags, observations
 from keepsum.sources.uploads import Upload
 from keepsum.tables.columns import columnar_source, is_columnar
-from keepsum.tables.declared import Declared
+from keepsum.tables.declared import DeclaredColumns
 from keepsum.tables.domain import Domain
-from keepsum.tables.origins import Origin
-from keepsum.tables.source import Source
+from keepsum.tables.origins import Frame, Origin
+from keepsum.tables.source import Coded, Source
 from keepsum.tables.table import Table, table_of
 
-CHUNK = 2**24  # bytes of a pipe that are read at a time
+# Files compressed by gzip or zstd, recognised by their first bytes and unpacked as far as memory allows.
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+CHUNK = 2**24  # bytes unpacked at a time
+PIECE = 2**20  # the same where they are not kept
+
+
+def unpacked(data: bytes, name: str) -> bytes:
+    """The contents of a compressed file; any other file as it is.
+
+    >>> unpacked(gzip.compress(b"sex,n"), "counts.csv.gz"), unpacked(b"sex,n", "counts.csv")
+    (b'sex,n', b'sex,n')
+    """
+    if data.startswith(GZIP):
+        return _read(gzip.GzipFile(fileobj=io.BytesIO(data)), name, "gzip")
+    if data.startswith(ZSTD):
+        return _read(_zstd(data, name), name, "zstd")
+    return data
+
+
+def _read(stream: Any, name: str, kind: str) -> bytes:
+    """All that a stream unpacks to: a small file may unpack to more than fits in memory."""
+    chunks: list[bytes] = []
+    size = 0
+    errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, *_zstd_errors())
+    try:
+        while chunk := stream.read(CHUNK):
+            chunks.append(chunk)
+            size += len(chunk)
+            check_room(size, f"File {name!r}, unpacked,", BYTES_A_BYTE)
+        return b"".join(chunks)
+    except errors:  # not passed on, because some contain what was read
+        chunks.clear()
+    raise _incomplete(name, kind)
+
+
+def check_complete(path: Path, kind: str) -> None:
+    """Refuse a compressed file that is damaged or cut off, by unpacking all of it and keeping nothing.
+
+    For programs that count as far as such a file goes, and compare no checksum.
+    """
+    import pyarrow
+
+    complete = False
+    try:
+        with pyarrow.OSFile(str(path)) as file, pyarrow.CompressedInputStream(file, kind) as stream:
+            while stream.read(PIECE):
+                pass
+        complete = True
+    except OSError:  # not passed on, because some contain what was read
+        pass
+    if not complete:
+        raise _incomplete(path.name, kind)
+
+
+def _incomplete(name: str, kind: str) -> DataError:
+    return DataError(
+        f"File {the.file(name)} must be a complete {kind} file, but it is damaged or cut off. Copy or compress it "
+        "again."
+    )
+
+
+def _zstd(data: bytes, name: str) -> Any:
+    """The stream of a zstd file, by the standard library where it can (Python 3.14), else by pyarrow."""
+    zstd = _standard_zstd()
+    if zstd is not None:
+        return zstd.ZstdFile(io.BytesIO(data))
+    try:
+        import pyarrow
+    except ImportError:
+        raise InputError(missing(f"Reading {name!r}", "parquet", "pyarrow", instead="Unpack the file")) from None
+    return pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd")
+
+
+def _standard_zstd() -> Any:
+    try:
+        return importlib.import_module("compression.zstd")
+    except ImportError:
+        return None
+
+
+def _zstd_errors() -> tuple[type[Exception], ...]:
+    zstd = _standard_zstd()
+    return () if zstd is None else (zstd.ZstdError,)
+
+
+# A released table as Spark writes it: a folder of Parquet files, each with some of its rows.
+
+ENDING = ".parquet"
+
+
+def is_parquet_folder(path: Path) -> bool:
+    """Whether a table is a folder of Parquet files, by its name."""
+    return path.suffix == ENDING and path.is_dir()
+
+
+def folder_source(path: Path) -> tuple[Source, Frame]:
+    """The columns of all files of a folder together, in the order of their names; hidden ones are not of the table."""
+    files = sorted(file for file in path.iterdir() if not file.name.startswith((".", "_")))
+    if not files or any(file.suffix != ENDING or not file.is_file() for file in files):
+        raise DataError(f"Folder {the.file(path.name)} must have Parquet files, and nothing else.")
+    check_room(sum(file.stat().st_size for file in files), f"Folder {path.name!r}", BYTES_A_BYTE)
+    parts = [columnar_source(file.read_bytes(), file.name) for file in files]
+    sources, (first, *others) = [source for source, _ in parts], [frame for _, frame in parts]
+    if any(frame.columns != first.columns or frame.dtypes != first.dtypes for frame in others):
+        raise DataError(f"Files in folder {the.file(path.name)} must have the same columns, and some have others.")
+    joined = Source(
+        names=sources[0].names,
+        labels=cache(lambda name: _labels([source.labels(name) for source in sources])),
+        counts=lambda name: _counts([source.counts(name) for source in sources]),
+        where=lambda row: f"row {row + 1}",
+        whole=sources[0].whole,
+        height=sum(source.height or 0 for source in sources),
+    )
+    return joined, first
+
+
+def _labels(parts: Sequence[Coded]) -> Coded:
+    values = list(chain.from_iterable(part.values for part in parts))
+    before = np.cumsum([0, *(len(part.values) for part in parts)])
+    codes = np.concatenate([part.codes + start for part, start in zip(parts, before[:-1].tolist(), strict=True)])
+    return Coded(values, codes).replaced(values)
+
+
+def _counts(parts: Sequence[Any]) -> Any:
+    if any(isinstance(part, np.ma.MaskedArray) for part in parts):
+        masks = [np.ma.getmaskarray(part) for part in parts]
+        return np.ma.MaskedArray(np.concatenate([np.ma.getdata(part) for part in parts]), np.concatenate(masks))
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return list(chain.from_iterable(parts))
+
+
+# Every value of a CSV file is read as text, so that codes such as 01001 survive.
 
 
 def read_table(
@@ -115,7 +252,7 @@ def read_table(
     Table(state 2 > county 3: 3 cells, counts not shown)
     >>> folder.cleanup()
     """
-    declared = Declared.checked(
+    declared = DeclaredColumns.checked(
         count, axes, within=within, domain=domain, drop=drop, drop_rows=drop_rows, carry=carry, wide=wide,
         keep_order=keep_order, dense=dense, quote_formulas=quote_formulas,
     )  # fmt: skip
@@ -142,7 +279,9 @@ class FileForm:
         )
 
 
-def table_in(path: str | PathLike[str] | BinaryIO | Upload, declared: Declared, form: FileForm | None = None) -> Table:
+def table_in(
+    path: str | PathLike[str] | BinaryIO | Upload, declared: DeclaredColumns, form: FileForm | None = None
+) -> Table:
     """The table in a file."""
     form = FileForm() if form is None else form
     expected = [declared.count] if declared.wide is None else [*(declared.wide[1] or ()), *(declared.axes or ())]
@@ -150,19 +289,15 @@ def table_in(path: str | PathLike[str] | BinaryIO | Upload, declared: Declared, 
     source, origin, declared = observations(file.source, file.origin, declared, form.structure, form.flags)
     table = table_of(source, declared, origin, stacklevel=4)
     del file, source
-    return_memory()
-    return table
-
-
-def return_memory() -> None:
-    """Give back what pyarrow keeps for later after a file is read."""
+    # Give back what pyarrow keeps for later after a file is read
     pyarrow = sys.modules.get("pyarrow")
     if pyarrow is not None:
         pyarrow.default_memory_pool().release_unused()
+    return table
 
 
 @dataclass(frozen=True)
-class Columns:
+class FileColumns:
     """The named columns of a file, and its origin."""
 
     source: Source
@@ -171,32 +306,32 @@ class Columns:
 
 def open_columns(
     path: str | PathLike[str] | BinaryIO | Upload, *counts: str, form: FileForm | None = None, released: bool = False
-) -> Columns:
+) -> FileColumns:
     """The columns of a CSV, Parquet, Arrow or .xlsx file, compressed or not, given the names of those with counts.
 
     A released table may have any labels that a frame has.
     """
     form = FileForm() if form is None else form
     if released and isinstance(path, Path) and is_parquet_folder(path):
-        return Columns(*folder_source(path))
+        return FileColumns(*folder_source(path))
     packed, name = _contents(path)
     data = unpacked(packed, name)
     if form.sheet is not None and not is_workbook(data):
-        raise InputError(f"A sheet must be named for a workbook only, and {name!r} is not one. Leave out sheet=.")
+        raise InputError(f"A sheet must be named for a workbook only, and {name!r} is not one. {arg.sheet:Leave out}.")
     if form.encoding is not None and (is_workbook(data) or is_columnar(data)):
         raise InputError(
-            f"An encoding must be named for a text file only, and {name!r} is not one. Leave out encoding=."
+            f"An encoding must be named for a text file only, and {name!r} is not one. {arg.encoding:Leave out}."
         )
     if is_columnar(data):
-        return Columns(*columnar_source(data, name))
+        return FileColumns(*columnar_source(data, name))
     if is_workbook(data):
         from keepsum.sources.workbooks import workbook_source
 
-        return Columns(*workbook_source(data, name, form.sheet))
+        return FileColumns(*workbook_source(data, name, form.sheet))
     text = to_utf8(data, name, form.encoding)
     if not released:
         refuse_null_characters(text, name)
-    return Columns(*csv_source(text, name, counts))
+    return FileColumns(*csv_source(text, name, counts))
 
 
 def _contents(path: str | PathLike[str] | BinaryIO | Upload) -> tuple[bytes, str]:
@@ -211,22 +346,21 @@ def _contents(path: str | PathLike[str] | BinaryIO | Upload) -> tuple[bytes, str
         try:
             return _bytes_of(file), file.name
         except OSError as error:
-            raise DataError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
+            raise UnreachableError(f"File {the.file(path)} must be readable, but: {error.strerror or error}.") from None
     if not callable(getattr(path, "read", None)):
         raise InputError(f"The file must be a path or a file opened in binary mode, got {type_of(path)}.")
     return _all_of(path, "Standard input"), "standard input"
 
 
 def _bytes_of(file: Path) -> bytes:
-    """The contents of a file or a pipe."""
     status = file.stat()
     if stat.S_ISDIR(status.st_mode):
-        raise DataError(f"File {str(file)!r} must be a table, but it is a folder. Name a file in it.")
+        raise DataError(f"File {the.file(file)} must be a table, but it is a folder. Name a file in it.")
     if stat.S_ISREG(status.st_mode):
         check_room(status.st_size, f"File {file.name!r}", BYTES_A_BYTE)
         return file.read_bytes()
     if not stat.S_ISFIFO(status.st_mode):  # a device may go on forever
-        raise DataError(f"File {str(file)!r} must be a file or a pipe, but it is a device.")
+        raise DataError(f"File {the.file(file)} must be a file or a pipe, but it is a device.")
     with file.open("rb") as pipe:
         return _all_of(pipe, f"File {file.name!r}")
 

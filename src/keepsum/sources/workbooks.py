@@ -1,42 +1,307 @@
-"""Sheets of Excel workbooks (.xlsx), read by calamine.
-
-A workbook is a zip archive of XML. Calamine is given the members that were checked (``archives.py``), not the archive.
-"""
+"""Sheets of Excel workbooks (.xlsx), read by calamine once their XML is checked."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from keepsum._extras import missing
+from keepsum._memory import check_room
+from keepsum._progress import portion, reporter
+from keepsum._saying import the
 from keepsum._text import MAX_NAMES, given
 from keepsum.errors import DataError, InputError
-from keepsum.sources.archives import WORKBOOK, members_of, stored, unreadable
-from keepsum.sources.csv_files import check_header
-from keepsum.sources.number_formats import UNKNOWN, NumberFormat, formats_by_place
-from keepsum.tables.coded import Coded
+from keepsum.sources.csv_files import OLE2, check_header
 from keepsum.tables.findings import Sheets, refuse
-from keepsum.tables.origins import Text
-from keepsum.tables.source import Source
+from keepsum.tables.origins import TextFile
+from keepsum.tables.source import Coded, Source
+
+# The XML of a workbook, checked before anything reads it: a small file may unpack or expand to very much.
+#
+# Calamine makes an array of all cells up to the last one, and a copy of a text for each cell that has it; if memory
+# runs out, the process is aborted. So sizes are worked out from the XML, whose tags must be as programs write them.
+
+WORKBOOK = "xl/workbook.xml"
+CHUNK = 2**22  # bytes of a sheet that are looked at together
+BYTES_A_MEMBER_BYTE = 4  # of XML: the text, its copy, and the values in it
+MOST_TIMES, FEW_BYTES = 100, 2**26  # that a workbook may unpack to: programs write XML that packs 10 to 20 times
+BYTES_A_VALUE = 100  # in an array that includes the empty cells
+# Tags of rows and cells as every program writes them, with their place, which may be left out, and their end; the end
+# of a text that cells refer to; a cell that refers to one. No group is tried again, so that no tag takes long.
+PREFIX = rb"(?:[^\s<>/=\"':]*+:)*+"
+ATTRIBUTES = rb"""(?:\s++(?!r\s*=)[^\s<>/=\"']++\s*+=\s*+(?:"[^"]*+"|'[^']*+'))*+"""
+PLACE = re.compile(rb'<(?:c|row) r="([A-Z]{0,3})([0-9]{1,7})"')
+ANY_PLACE = re.compile(rb"r(?<=[\s\"']r)\s*+=")  # the letter first: it is looked for much faster than a class is
+START = re.compile(rb"<" + PREFIX + rb"(?:c|row)(?=[\s/>])")
+TAG = re.compile(
+    rb"<" + PREFIX + rb"(c|row)(?=[\s/>])" + ATTRIBUTES
+    + rb"""(?:\s++r\s*+=\s*+["']([A-Z]{0,3})([0-9]{1,7})["'])?+""" + ATTRIBUTES + rb"\s*+(/?>(?:</)?)"
+)  # fmt: skip
+END_OF_TEXT = re.compile(rb"</" + PREFIX + rb"si\s*>")
+SHARED = re.compile(rb"""t(?<=["'\s]t)\s*+=\s*+["']s["']""")
+FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY", b"\0")  # no program writes them, and a few bytes could expand to very many
+LARGE = 10**7  # cells of a sheet, most of which may be empty
+SAVE_AS = "Save the sheet as .xlsx or CSV"
 
 
-def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, Text]:
+def members_of(data: bytes, name: str) -> dict[str, bytes]:
+    """The XML of a workbook, by the names of its members, once it is known to fit in memory."""
+    if data.startswith(OLE2):
+        raise DataError(
+            f"File {the.file(name)} must be an .xlsx workbook without a password, but it is password-protected or an "
+            f"old .xls. {SAVE_AS}."
+        )
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except Exception:  # a forged archive may cause any error
+        archive = None
+    if archive is None:
+        raise unreadable(name)
+    if WORKBOOK not in archive.namelist():
+        is_sheet = "content.xml" in archive.namelist() or "xl/workbook.bin" in archive.namelist()  # .ods, .xlsb
+        kind, remedy = ("another kind of workbook", SAVE_AS) if is_sheet else ("a zip archive", "Unpack it first")
+        raise DataError(f"File {the.file(name)} must be a table, but it is {kind}. {remedy}.")
+    entries = [entry for entry in archive.infolist() if entry.filename.endswith((".xml", ".rels"))]
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > max(FEW_BYTES, MOST_TIMES * len(data)):
+        raise DataError(
+            f"File {the.file(name)} must be a workbook as programs write them, but it unpacks to more than "
+            f"{MOST_TIMES} times its size. {SAVE_AS} again."
+        )
+    check_room(unpacked, f"File {name!r}, unpacked,", BYTES_A_MEMBER_BYTE)
+    try:
+        # Not more is read of a member than the size that was checked, whatever it would unpack to.
+        members = {entry.filename: archive.read(entry) for entry in entries}
+    except Exception:
+        members = {}
+    if not members or any(word in member for member in members.values() for word in FORBIDDEN):
+        raise unreadable(name)
+    with portion(0.0, 1.0):
+        _check_values(members.values(), name)
+    return members
+
+
+def _check_values(members: Iterable[bytes], name: str) -> None:
+    """Refuse sheets whose values would not fit in memory: one cell far away, or a long text in many cells."""
+    longest, references = 0, 0
+    for member in members:
+        last = _last_place(member)
+        if last is None or last[0] * last[1] > LARGE:
+            last = _last_cell(member)
+        if last is None:
+            raise unreadable(name)
+        rows, columns = last
+        check_room(rows * columns, f"A sheet of {name!r} with {rows:,} rows and {columns:,} columns", BYTES_A_VALUE)
+        text = 0  # where the last text ended
+        for start, end in _pieces(member):
+            for match in END_OF_TEXT.finditer(member, start, end):
+                longest, text = max(longest, match.end() - text), match.end()
+            references += sum(1 for _ in SHARED.finditer(member, start, end))
+    check_room(longest * references, f"The texts in {name!r}, the longest of {longest:,} characters,", 1)
+
+
+def _pieces(member: bytes) -> Iterator[tuple[int, int]]:
+    """Where parts of a sheet start and end, such that no tag is split."""
+    start, report = 0, reporter()
+    while start < len(member):
+        if report is not None:
+            report(0.0)  # here ends work that was stopped
+        end = member.find(b">", start + CHUNK) + 1 or len(member)
+        yield start, end
+        start = end
+
+
+def _last_place(member: bytes) -> tuple[int, int] | None:
+    """The last row and column that a sheet names, also for an empty cell; None if a tag has no place, or two."""
+    rows = columns = 0
+    for start, end in _pieces(member):
+        places = PLACE.findall(member, start, end)
+        if not len(places) == len(START.findall(member, start, end)) == len(ANY_PLACE.findall(member, start, end)):
+            return None
+        rows = max([rows, *map(int, {row for _, row in places})])
+        columns = max([columns, *map(column_number, {letters for letters, _ in places})])
+    return rows, columns
+
+
+def _last_cell(member: bytes) -> tuple[int, int] | None:
+    """The last row and column in which a sheet has a value, at most; None if it has tags as no program writes them."""
+    rows = columns = unplaced_rows = unplaced = most_unplaced = 0
+    for start, end in _pieces(member):
+        tags = TAG.findall(member, start, end)
+        if len(tags) != len(START.findall(member, start, end)):
+            return None
+        filled = [(letters, row) for _, letters, row, tag_end in tags if tag_end == b">"]
+        rows = max([rows, *(int(row) for row in {row for _, row in filled} if row)])
+        columns = max([columns, *(column_number(letters) for letters in {letters for letters, _ in filled})])
+        unplaced_rows += sum(1 for kind, _, row, _ in tags if kind == b"row" and not row)
+        if any(kind == b"c" and not row for kind, _, row, _ in tags):
+            for kind, _, row, _ in tags:
+                unplaced = 0 if kind == b"row" else unplaced + (not row)
+                most_unplaced = max(most_unplaced, unplaced)
+    return rows + unplaced_rows, columns + most_unplaced
+
+
+def column_number(letters: bytes) -> int:
+    """The number of a column from 1, by its letters."""
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+def stored(members: Mapping[str, bytes]) -> bytes:
+    """The archive of these members, uncompressed."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def unreadable(name: str) -> DataError:
+    """The error for a file that is no workbook, or a damaged or forged one."""
+    return DataError(
+        f"File {the.file(name)} must be a complete .xlsx workbook, but it cannot be read as one. {SAVE_AS} again."
+    )
+
+
+# Numbers of a sheet that are shown otherwise than by their digits.
+#
+# A postal code 01234 may be stored as 1234 in the format 00000, and as a label it is what people see. A format of
+# zeros alone is followed; any other one that shows more than the digits (00000-0000, "FIPS "0, 0%) makes a label that
+# is not guessed. A count is the stored number, unless its format shows another one: 12 as 12000 (0"000"), as 1200% or
+# as 0 (0,).
+
+STYLES = "xl/styles.xml"
+UNKNOWN = 0  # instead of a number of digits
+BUILT_IN = {"9": "0%", "10": "0.00%"}  # of the formats that no file spells out, those that matter here
+_TAG = re.compile(rb"<(?:[\w.-]+:)?(row|c)(\s[^<>]*)?/?>")
+_PLACE = re.compile(rb"""\sr\s*=\s*["']([A-Z]{0,3})([0-9]{1,7})["']""")
+_STYLE = re.compile(rb"""\ss\s*=\s*["']([0-9]{1,6})["']""")
+# Literal text in quotes or after a backslash, what shows nothing (colours, gaps), and the pattern of digits.
+_TOKEN = re.compile(r'"([^"]*)"?|\\(.)|\[(?![<>=])[^\]]*\]|[_*].|(.)', re.DOTALL)
+_SCALED = re.compile(r"%|[0#?],+(?![0#?,])")  # a comma after the last digit divides by a thousand
+
+
+class NumberFormat(NamedTuple):
+    """How a format shows whole numbers."""
+
+    digits: int | None  # of a label at least; UNKNOWN if it shows more than digits, None if it adds none
+    other_number: bool  # whether it shows another number than the stored one
+
+
+def format_of(code: str) -> NumberFormat:
+    r"""What a format shows.
+
+    >>> [format_of(code).digits for code in ("00000", "[$-409]00000;@", "General", "#,##0", "0.00", "0.00E+00")]
+    [5, 5, None, None, None, None]
+    >>> [format_of(code).digits for code in ("00000-0000", '"Nr" 000', "[<=99999]00000;00000-0000", '"FIPS "0', "0%")]
+    [0, 0, 0, 0, 0]
+    >>> [format_of(code).other_number for code in ('0"000"', "0%", "0,", '0.0,,"M"', "#,##0", '0 "people"')]
+    [True, True, True, True, False, False]
+    """
+    sections = [_parts(section) for section in _sections(code)]
+    literal, pattern = sections[0]
+    other_number = any(re.search("[0-9]", text) or _SCALED.search(rest) for text, rest in sections[:2])
+    if re.fullmatch(r"00+", pattern) and not literal:
+        return NumberFormat(len(pattern), other_number)
+    several_zeros = pattern.partition(".")[0].count("0") > 1 and "E" not in pattern
+    more = several_zeros or literal or _SCALED.search(pattern)
+    return NumberFormat(UNKNOWN if more else None, other_number)
+
+
+def _sections(code: str) -> list[str]:
+    """The formats of positive and negative numbers, zero and text; a semicolon in quotes is none between them."""
+    return re.findall(r'((?:"[^"]*"?|\\.|[^;"\\])*)(?:;|\Z)', code, re.DOTALL) or [""]
+
+
+def _parts(section: str) -> tuple[str, str]:
+    """The literal text of a section, but for blanks and brackets, and its pattern of digits."""
+    tokens = _TOKEN.findall(section)
+    literal = "".join(quoted + escaped for quoted, escaped, _ in tokens)
+    return re.sub(r"[\s()]", "", literal), "".join(rest for _, _, rest in tokens).strip()
+
+
+def formats_by_place(members: Mapping[str, bytes], sheet: str | None) -> dict[tuple[int, int], NumberFormat]:
+    """For the cells of a sheet, by row and column from 0, whose format shows more than digits: what it shows.
+
+    Where the parts of a workbook do not fit together, no format is followed.
+    """
+    styles = _formats_by_style(members.get(STYLES, b""))
+    if sheet is None or not styles:
+        return {}
+    row = column = -1
+    places: dict[tuple[int, int], NumberFormat] = {}
+    for kind, attributes in _TAG.findall(members[sheet]):
+        place = _PLACE.search(attributes)
+        if kind == b"row":
+            row, column = (row + 1 if place is None else int(place[2]) - 1), -1
+            continue
+        column = column + 1 if place is None else column_number(place[1]) - 1
+        row = row if place is None else int(place[2]) - 1
+        style = _STYLE.search(attributes)
+        if style is not None and int(style[1]) in styles:
+            places[row, column] = styles[int(style[1])]
+    return places
+
+
+def _formats_by_style(member: bytes) -> dict[int, NumberFormat]:
+    """The styles of cells whose format shows more than digits, by their number."""
+    try:
+        root = ElementTree.fromstring(member)  # noqa: S314 - without entities, as was checked
+    except (ElementTree.ParseError, ValueError):
+        return {}
+    spelled = {
+        str(entry.get("numFmtId")): str(entry.get("formatCode")) for entry in root.iter() if _is(entry, "numFmt")
+    }
+    codes = BUILT_IN | spelled
+    styles: dict[int, NumberFormat] = {}
+    for group in root.iter():
+        for number, entry in enumerate(group if _is(group, "cellXfs") else ()):
+            shown = format_of(codes.get(str(entry.get("numFmtId")), ""))
+            if shown != NumberFormat(None, other_number=False):
+                styles[number] = shown
+    return styles
+
+
+def _is(entry: ElementTree.Element, name: str) -> bool:
+    return entry.tag.rpartition("}")[2] == name
+
+
+# A workbook is a zip archive of XML. Calamine is given the members that were checked (``workbooks.py``), not the
+# archive.
+
+
+def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, TextFile]:
     """The columns of a sheet, and the form in which they are released: plain CSV.
 
     Whole numbers and dates are labels as text, as in a CSV file. Blank rows are left out.
     """
     members = members_of(data, name)
-    calamine = _calamine(name)
+    try:
+        import python_calamine
+    except ImportError:
+        instead = "Save the sheet as CSV"
+        raise InputError(missing(f"Reading {name!r}", "excel", "python-calamine", instead=instead)) from None
+    calamine = python_calamine
     archive = _attempt(lambda: calamine.CalamineWorkbook.from_filelike(io.BytesIO(stored(members))))
     if archive is None:
         raise unreadable(name)
-    chosen = _choose([entry.name for entry in archive.sheets_metadata if "WorkSheet" in str(entry.typ)], sheet, name)
+    # The sheet that is asked for, or the only one
+    names = [entry.name for entry in archive.sheets_metadata if "WorkSheet" in str(entry.typ)]
+    choices = ", ".join(map(given, names)) if len(names) <= MAX_NAMES else f"{len(names):,} sheets"
+    if sheet is not None and sheet not in names:
+        raise InputError(f"The sheet of {name!r} must be one of {choices or 'none'}, got {given(sheet)}.")
+    if sheet is None and len(names) != 1:
+        refuse(Sheets(name, tuple(names)))
+    chosen = names[0] if sheet is None else sheet
     opened = _attempt(lambda: archive.get_sheet_by_name(chosen))
     rows = _attempt(lambda: opened.to_python(skip_empty_area=False))
     if rows is None:
@@ -55,7 +320,7 @@ def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, 
         formats_by_place(members, part),
     )
     source = sheet_of.source()
-    return source, Text(columns=source.names)
+    return source, TextFile(columns=source.names)
 
 
 @dataclass(frozen=True)
@@ -137,7 +402,6 @@ class Sheet:
         return any(place == column for _, place in self.formats)
 
     def _values(self, numbers: Sequence[int], column: int) -> list[Any]:
-        """The values of a column in some rows, None where there is none."""
         values = [self.rows[k][column] if self.rows[k][column] != "" else None for k in numbers]
         place = f"{_letters(column)}{numbers[values.index(None)] + 1}" if None in values else None
         if place is not None and self.is_formula(place):
@@ -162,7 +426,6 @@ def _label(value: Any) -> Any:
 
 
 def _name(value: Any) -> str:
-    """The name of a column; years and the like may be numbers."""
     return str(_label(value))
 
 
@@ -178,16 +441,6 @@ def _letters(column: int) -> str:
         column, place = divmod(column - 1, 26)
         letters = chr(ord("A") + place) + letters
     return letters
-
-
-def _choose(names: Sequence[str], sheet: str | None, name: str) -> str:
-    """The sheet that is asked for, or the only one."""
-    choices = ", ".join(map(given, names)) if len(names) <= MAX_NAMES else f"{len(names):,} sheets"
-    if sheet is not None and sheet not in names:
-        raise InputError(f"The sheet of {name!r} must be one of {choices or 'none'}, got {given(sheet)}.")
-    if sheet is None and len(names) != 1:
-        refuse(Sheets(name, tuple(names)))
-    return names[0] if sheet is None else sheet
 
 
 # -- reading it -------------------------------------------------------------------------------------
@@ -222,12 +475,3 @@ def _attempt(step: Callable[[], Any]) -> Any:
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
             raise
     return None
-
-
-def _calamine(name: str) -> Any:
-    try:
-        import python_calamine
-    except ImportError:
-        instead = "Save the sheet as CSV"
-        raise InputError(missing(f"Reading {name!r}", "excel", "python-calamine", instead=instead)) from None
-    return python_calamine

@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from keepsum._arrays import IntArray
 from keepsum._extras import missing
+from keepsum._saying import the
 from keepsum.errors import DataError, InputError
-from keepsum.tables.counted import CountedTable
-from keepsum.tables.frames import frame_of
-from keepsum.tables.layout import Layout, canonical_layout, layout_of
-from keepsum.tables.origins import Frame, Text
+from keepsum.tables.origins import Frame, TextFile
+from keepsum.tables.released import ColumnLayout, CountedTable, canonical_layout, frame_of, layout_of
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv",
@@ -35,10 +34,10 @@ def kind_of(path: PurePath) -> str:
     if path.suffix.lower() in COMPRESSED:
         raise InputError(
             f"A table must be written uncompressed, because the hash in a certificate is of the plain file, got "
-            f"{path.name!r}. Write {path.stem!r}, and compress a copy."
+            f"{the.file(path.name)}. Write {path.stem!r}, and compress a copy."
         )
     if kind is None:
-        raise InputError(f"The file name of a table must end in .csv, .parquet or .arrow, got {path.name!r}.")
+        raise InputError(f"The file name of a table must end in .csv, .parquet or .arrow, got {the.file(path.name)}.")
     if kind != "csv":
         _pyarrow(path.name)
     return kind
@@ -49,11 +48,11 @@ def own_kind(table: CountedTable) -> str:
     return (table.origin.file if isinstance(table.origin, Frame) else None) or "csv"
 
 
-def table_bytes(table: CountedTable, kind: str, layout: Layout | None = None) -> bytes:
+def table_bytes(table: CountedTable, kind: str, layout: ColumnLayout | None = None) -> bytes:
     """A table as the contents of a file, with the columns of its own form or of a layout."""
     if kind == "csv":
         layout = layout_of(table) if layout is None else layout
-        form = table.origin if isinstance(table.origin, Text) else Text(layout.names)
+        form = table.origin if isinstance(table.origin, TextFile) else TextFile(layout.names)
         return b"".join(_csv_chunks(table.counts, layout, form))
     pyarrow = _pyarrow(f"a table as {kind}")
     frame = frame_of(table, "pyarrow", layout)
@@ -68,9 +67,9 @@ def table_bytes(table: CountedTable, kind: str, layout: Layout | None = None) ->
     return sink.getvalue()
 
 
-def csv_file(counts: IntArray, layout: Layout) -> bytes:
+def csv_file(counts: IntArray, layout: ColumnLayout) -> bytes:
     """Columns of labels and numbers as a plain CSV file: UTF-8, commas, line feeds, quotes only where needed."""
-    return b"".join(_csv_chunks(counts, layout, Text(layout.names)))
+    return b"".join(_csv_chunks(counts, layout, TextFile(layout.names)))
 
 
 def table_hash(table: CountedTable) -> str:
@@ -92,7 +91,7 @@ def table_hash(table: CountedTable) -> str:
 def hash_and_file(table: CountedTable, keep: bool = True) -> tuple[str, bytes | None]:
     """The hash of a table, and its CSV file if that is the canonical one and is to be kept."""
     layout = canonical_layout(table)
-    form = Text(layout.names)
+    form = TextFile(layout.names)
     keep = keep and table.origin in (None, form) and table.rows is None and not table.carried
     digest, file = hashlib.sha256(), io.BytesIO()
     for chunk in _csv_chunks(table.counts, layout, form):
@@ -102,22 +101,21 @@ def hash_and_file(table: CountedTable, keep: bool = True) -> tuple[str, bytes | 
     return digest.hexdigest(), file.getvalue() if keep else None
 
 
-def canonical_piece(counts: IntArray, layout: Layout, first: bool = False, last: bool = False) -> bytes:
+def canonical_piece(counts: IntArray, layout: ColumnLayout, first: bool = False, last: bool = False) -> bytes:
     """Some rows of the canonical CSV file, with its header before the first and its end behind the last.
 
     Pieces one behind the other are the whole file.
     """
-    form = Text(layout.names)
+    form = TextFile(layout.names)
     chunks = [*([_header(layout, form)] if first else []), *_row_chunks(counts, layout, form)]
     return b"".join(chunks) + (_encoded(form.newline) if last else b"")
 
 
-def _header(layout: Layout, form: Text) -> bytes:
+def _header(layout: ColumnLayout, form: TextFile) -> bytes:
     return _encoded(form.delimiter.join(_value(name, form, name in form.quoted_names) for name in layout.names))
 
 
-def _csv_chunks(counts: IntArray, layout: Layout, form: Text) -> Iterator[bytes]:
-    """The file in pieces: the header, and then some rows at a time."""
+def _csv_chunks(counts: IntArray, layout: ColumnLayout, form: TextFile) -> Iterator[bytes]:
     if form.byte_order_mark:
         yield b"\xef\xbb\xbf"
     yield _header(layout, form)
@@ -126,8 +124,7 @@ def _csv_chunks(counts: IntArray, layout: Layout, form: Text) -> Iterator[bytes]
         yield _encoded(form.newline)
 
 
-def _row_chunks(counts: IntArray, layout: Layout, form: Text) -> Iterator[bytes]:
-    """The rows, some at a time, each with the line break before it."""
+def _row_chunks(counts: IntArray, layout: ColumnLayout, form: TextFile) -> Iterator[bytes]:
     last = layout.names[-1]
     ends = {name: (form.newline * (name == layout.names[0]), form.delimiter * (name != last)) for name in layout.names}
     texts = {
@@ -173,7 +170,6 @@ class _Texts:
 
 
 def _joined(columns: Sequence[tuple[_Texts, IntArray]]) -> bytes:
-    """The rows one after another: for each, the text of every column."""
     before = np.cumsum([0, *(len(texts.characters) for texts, _ in columns)])
     starts = np.stack([(texts.starts + before[k])[codes] for k, (texts, codes) in enumerate(columns)], axis=1).ravel()
     lengths = np.stack([texts.lengths[codes] for texts, codes in columns], axis=1).ravel()
@@ -196,7 +192,7 @@ def _counting(length: int) -> IntArray:
     return _Counting.numbers[:length]
 
 
-def _value(value: Any, form: Text, quoted: bool) -> str:
+def _value(value: Any, form: TextFile, quoted: bool) -> str:
     text = str(value)
     if quoted or any(character in text for character in (form.delimiter, '"', "\n", "\r")):
         return '"' + text.replace('"', '""') + '"'

@@ -133,7 +133,6 @@ class Layout:
         return {name: codes[row] for family, row in families for name, codes in family.codes.items()}
 
     def _before(self, group: IntArray) -> IntArray:
-        """Where groups start."""
         return np.where(group > 0, self.ends[group - 1], 0)
 
 
@@ -151,7 +150,6 @@ def _pieces(sizes: IntArray, ends: IntArray, most: int) -> IntArray:
 
 
 def _starts(pieces: IntArray, most: int) -> IntArray:
-    """Where tasks start: each takes pieces as long as they fit."""
     starts = [0]
     while starts[-1] < pieces[-1]:
         place = int(np.searchsorted(pieces, starts[-1] + most, side="right")) - 1

@@ -11,8 +11,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from keepsum._saying import the
 from keepsum._text import type_of
-from keepsum.errors import InputError
+from keepsum.errors import InputError, UnreachableError
 
 GLOB = frozenset("[]{}*?\\")  # that Spark, where it reads a table, takes for patterns
 STAGING = ".keepsum-staging"  # in the user's home folder of the default file system
@@ -107,7 +108,9 @@ class Place:
         except Exception as error:  # of the JVM, of any class
             made, problem = False, f", but: {reason(error)}"
         if not made:
-            raise InputError(f"The staging folder {self.parent.path!r} must be writable{problem}. Choose another one.")
+            raise UnreachableError(
+                f"The staging folder {the.file(self.parent.path)} must be writable{problem}. Choose another one."
+            )
 
     def write(self, data: bytes) -> None:
         """Write a file that is not there yet, in a folder that is; without a file of sums beside it, as Hadoop has."""
@@ -189,7 +192,6 @@ class Place:
 
     @property
     def _local(self) -> Path | None:
-        """The path, on the local file system."""
         where = self._java.toUri()
         return Path(where.getPath()) if where.getScheme() == "file" else None
 

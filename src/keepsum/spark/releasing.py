@@ -1,9 +1,4 @@
-"""``keepsum.spark.release``: prepared, charged, drawn once, verified, and only then certified.
-
-Counts are encoded as positions of declared cells, and stay on workers; the driver sees the sums of groups. Workers draw
-the noise of their tasks and write the released rows once, to a staging folder. What is staged is read back and checked
-before there is a certificate; saving it is a rename.
-"""
+"""``keepsum.spark.release``: prepared, charged, drawn once, verified, and only then certified."""
 
 from __future__ import annotations
 
@@ -11,10 +6,11 @@ import contextlib
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from keepsum.facade.charging import ledger_of
-from keepsum.facade.objects import Certificate
+from keepsum._arrays import IntArray
+from keepsum.facade.objects import Certificate, ledger_of
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.numbers import Number
@@ -22,20 +18,107 @@ from keepsum.releasing.codec import cells_record, kept_record
 from keepsum.releasing.facts import LedgerRecord, TableRecord
 from keepsum.releasing.release import PlannedFacts
 from keepsum.sampling.core.rng import Rng, checked_rng
-from keepsum.spark.counted import CountedCells
-from keepsum.spark.filling import Noise
 from keepsum.spark.layout import Layout
 from keepsum.spark.places import Place
-from keepsum.spark.preparing import Declared, facts_of, ready_plan, totals_of
-from keepsum.spark.released import SparkRelease
-from keepsum.spark.session import check_frame, check_installed, use_this_python
-from keepsum.spark.staged import TABLE, check_staged, left_behind
-from keepsum.spark.sums import check_distributable, draw_sums, is_free
+from keepsum.spark.preparing import (
+    Declared,
+    check_distributable,
+    draw_sums,
+    facts_of,
+    group_sums,
+    is_free,
+    ready_plan,
+    totals_of,
+)
+from keepsum.spark.released import TABLE, SparkRelease, check_staged, left_behind
+from keepsum.spark.session import check_frame, check_installed, columns, shared, use_this_python
+from keepsum.spark.workers import COUNTED, POSITION, SCHEMA, SUMMARY, TASK, TaskNoise, encode, fill, summarise
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
 
 if TYPE_CHECKING:
     from keepsum.ledger.ledger import Ledger
+
+
+# The counts of a DataFrame at their positions, on workers; and the job that writes the released table.
+
+TASKS_PER_PARTITION = 4  # at most, where there are many: what is lost with a worker is done again
+WAVES = 4  # partitions per core, at least, where there are so many tasks: they take different times
+
+
+class CountedCells:
+    """The counts of all cells that have a row, by task, held on workers until the release is made.
+
+    Attributes
+    ----------
+    sums
+        The sum of each group.
+    """
+
+    def __init__(self, cells: Any, layout: Any, declared: Declared, sums: IntArray) -> None:
+        self._cells, self._layout, self._declared, self.sums = cells, layout, declared, sums
+
+    @classmethod
+    def of(cls, frame: Any, layout: Layout, declared: Declared) -> CountedCells:
+        """Encode a DataFrame, and refuse it if it is not as declared."""
+        from pyspark.sql import functions as f
+
+        spark, of_records = frame.sparkSession, declared.count is None
+        where = spark.sparkContext.broadcast(layout)
+        cells = frame.mapInArrow(encode(shared(where), of_records), SCHEMA)
+        # Every task has a row, so that cells without counts are filled as well.
+        every = spark.range(layout.tasks).select(
+            f.col("id").cast("int").alias(TASK),
+            f.lit(-1).cast("long").alias(POSITION),
+            f.lit(0).cast("long").alias(COUNTED),
+        )
+        partitions = _partitions(layout.tasks, spark.sparkContext.defaultParallelism)
+        # Tasks go to partitions by their number: a hash of it would give some partitions several, and others none.
+        place = f.greatest(f.col(TASK), f.lit(0)) % partitions
+        cells = (
+            cells.unionByName(every).repartitionById(partitions, place.cast("int")).sortWithinPartitions(TASK).persist()
+        )
+        try:
+            summary = cells.mapInArrow(summarise(shared(where), of_records), SUMMARY).toArrow()
+            return cls(cells, where, declared, group_sums(summary, layout, declared))
+        except BaseException:
+            cells.unpersist()
+            where.destroy()
+            raise
+
+    def write(self, place: Place, noise: TaskNoise) -> None:
+        """Fill the cells of all tasks, and write the released rows once.
+
+        The secret is handed to workers in a broadcast variable, which is destroyed afterwards.
+        """
+        spark = self._cells.sparkSession
+        how = spark.sparkContext.broadcast(noise)
+        try:
+            rows = self._cells.mapInArrow(
+                fill(shared(self._layout), shared(how), self._declared.released),
+                columns(self._declared.domain, self._declared.released),
+            )
+            rows.write.mode("errorifexists").parquet(place.path)
+        finally:
+            how.destroy(blocking=True)
+
+    def __enter__(self) -> CountedCells:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._cells.unpersist()
+        self._layout.destroy()
+
+
+def _partitions(tasks: int, cores: int) -> int:
+    return max(1, min(tasks, max(WAVES * cores, -(-tasks // TASKS_PER_PARTITION))))
+
+
+# Counts are encoded as positions of declared cells, and stay on workers; the driver sees the sums of groups. Workers
+# draw the noise of their tasks and write the released rows once, to a staging folder. What is staged is read back and
+# checked before there is a certificate; saving it is a rename.
 
 __all__ = ["SparkRelease", "release"]
 
@@ -109,7 +192,7 @@ def release(
         facts = facts_of(plan, counted.sums)
         run = folder / f"{spark.sparkContext.applicationId}-{uuid.uuid4().hex[:12]}"
         with _made(run), _charged(charged_to, plan, dataset, source.seeded) as receipt:
-            noise = Noise(
+            noise = TaskNoise(
                 source.secret(),
                 plan.mechanism.kind,
                 plan.mechanism.scale,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keepsum._extras import missing
+from keepsum._saying import arg, the
 from keepsum._text import shown_names, type_of
 from keepsum.errors import InputError
 from keepsum.tables.axes import quoted
@@ -36,7 +37,7 @@ def check_running(spark: Any, consequence: str = "") -> None:
     from pyspark.sql import SparkSession
 
     if not isinstance(spark, SparkSession):
-        raise InputError(f"spark= must be a Spark session, got {type_of(spark)}.")
+        raise InputError(f"{arg.spark} must be a Spark session, got {type_of(spark)}.")
     if spark.sparkContext._jsc is None:
         raise InputError(f"The Spark session must be running, but it was stopped.{consequence}")
 
@@ -55,7 +56,9 @@ def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
 
     if not isinstance(df, DataFrame):
         kind = f"a {type(df).__name__} of {type(df).__module__.partition('.')[0]}"
-        raise InputError(f"The table must be a DataFrame of Spark, got {kind}. Use ks.release for other tables.")
+        raise InputError(
+            f"The table must be a DataFrame of Spark, got {kind}. Use {the.call('ks.release')} for other tables."
+        )
     if not hasattr(df, "_jdf"):
         raise InputError(
             "The table must be of a session inside the driver, got one of Spark Connect, which has no broadcast "
@@ -88,10 +91,11 @@ def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
     for name in axes:
         if types[name].split("(")[0] not in LABELS:
             raise InputError(
-                f"Column {name!r} must hold text, whole numbers, dates or booleans, got {types[name]}. Convert it."
+                f"Column {the.column(name)} must hold text, whole numbers, dates or booleans, got {types[name]}. "
+                "Convert it."
             )
     if count is not None and types[count].split("(")[0] not in NUMBERS:
-        raise InputError(f"Column {count!r} must hold whole numbers, got {types[count]}. Convert it.")
+        raise InputError(f"Column {the.column(count)} must hold whole numbers, got {types[count]}. Convert it.")
     return numbered(df, wanted)
 
 

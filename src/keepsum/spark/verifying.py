@@ -6,19 +6,19 @@ from os import PathLike
 from typing import Any
 
 from keepsum._arguments import check_flag
+from keepsum._saying import arg, the
 from keepsum.errors import InputError, KeepsumError
 from keepsum.planning.quotient import Quotient
+from keepsum.releasing.canonical import read_public_key
 from keepsum.releasing.certificate import CertificateRecord, document_of
 from keepsum.releasing.codec import domain_of, kept_record, kept_values
 from keepsum.releasing.facts import MarginRecord
-from keepsum.releasing.signing import read_public_key
 from keepsum.releasing.verify import Check, Verification, randomness_check, signature_check
 from keepsum.spark.layout import Layout
 from keepsum.spark.places import Place, outside_errors, reason
 from keepsum.spark.preparing import MOST_CELLS
-from keepsum.spark.released import CERTIFICATE
+from keepsum.spark.released import CERTIFICATE, TABLE, read_back
 from keepsum.spark.session import check_installed, check_running, columns, use_this_python
-from keepsum.spark.staged import TABLE, read_back
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
 
@@ -46,7 +46,7 @@ def verify(
         What was checked; it is true if everything passed.
     """
     check_installed()
-    check_flag(allow_seeded, "allow_seeded=")
+    check_flag(allow_seeded, f"{arg.allow_seeded}")
     trusted = None if key is None else read_public_key(key)
     check_running(spark)
     use_this_python(spark)
@@ -72,9 +72,13 @@ def verify(
 
 def _kept(record: CertificateRecord) -> Invariants:
     if not all(isinstance(part, MarginRecord) for part in record.kept.parts):
-        raise InputError("Kept totals must be margins to be verified in Spark. Use ks.verify on one machine.")
+        raise InputError(
+            f"Kept totals must be margins to be verified in Spark. Use {the.call('ks.verify')} on one machine."
+        )
     if record.postprocessing:
-        raise InputError("The table must be as it was drawn to be verified in Spark. Use ks.verify on one machine.")
+        raise InputError(
+            f"The table must be as it was drawn to be verified in Spark. Use {the.call('ks.verify')} on one machine."
+        )
     axes = [part.axes for part in record.kept.parts if isinstance(part, MarginRecord)]
     kept, values = Invariants.margins(domain_of(record.domain, MOST_CELLS), axes), list(kept_values(record.kept))
     if len(values) != kept.height or kept_record(kept, None, values) != record.kept:

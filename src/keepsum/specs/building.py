@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from keepsum._memory import BYTES_A_CELL, check_room
+from keepsum._saying import arg, the
 from keepsum.errors import InputError
 from keepsum.privacy.gaussian import Gaussian
 from keepsum.privacy.laplace import Laplace
@@ -17,31 +18,39 @@ from keepsum.privacy.mechanism import Request
 from keepsum.privacy.profile import RULE
 from keepsum.sources.declarations import read_domain, read_keep, subsets
 from keepsum.sources.reading import FileForm, table_in
-from keepsum.sources.records.databases import is_address
+from keepsum.sources.records.files import is_address
 from keepsum.sources.uploads import Upload
 from keepsum.specs.focus import axes_of, focus_of
-from keepsum.specs.spec import Noise, Spec, asks
-from keepsum.tables.declared import Declared
+from keepsum.specs.option import Option
+from keepsum.specs.options import OPTIONS, value_of
+from keepsum.specs.spec import NoiseSpec, Spec, asks
+from keepsum.tables.declared import DeclaredColumns
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.source import DEFAULT_COUNT
 from keepsum.tables.table import Table, quoted_table
 
-OF_RECORDS = ("bins", "missing", "unit", "max_rows_per_unit")
+OF_COUNTS = [one for one in OPTIONS.values() if one.rows == "counts"]
+OF_RECORDS = [one for one in OPTIONS.values() if one.rows == "records" and one.key != "records.by"]
+OF_FILES = [one for one in OPTIONS.values() if one.of_file]
+OF_GAUSSIAN = [one for one in OPTIONS.values() if one.noise == "gaussian"]
 
 
-def noise_of(noise: Noise, table: Table | None = None) -> Request:
+def noise_of(noise: NoiseSpec, table: Table | None = None) -> Request:
     """The mechanism; subsets in its focus are those of a table, and without one nothing is known of them."""
     focus = focus_of(noise, table)
     return _laplace(noise, focus) if noise.kind in (None, "laplace") else _gaussian(noise, focus)
 
 
-def _laplace(noise: Noise, focus: dict[Any, Any] | None) -> Laplace:
-    for name in ("delta", "rho", "sigma", "calibration"):
-        if getattr(noise, name) is not None:
-            raise InputError(f"Option --{name} requires --mechanism gaussian. Leave it out for Laplace noise.")
+def _laplace(noise: NoiseSpec, focus: dict[Any, Any] | None) -> Laplace:
+    for one in OF_GAUSSIAN:
+        if getattr(noise, one.name) is not None:
+            raise InputError(
+                f"{arg[one.argument]} requires {arg.mechanism('gaussian')}. "
+                f"{arg[one.argument].called('Leave it out')} for Laplace noise."
+            )
     if noise.epsilon is None:
-        raise InputError("Option --epsilon must be given for Laplace noise. Pass --epsilon 0.25, for example.")
+        raise InputError(f"{arg.epsilon} must be given for Laplace noise. {arg.epsilon(0.25):Pass}, for example.")
     norm = "l1" if noise.norm is None else noise.norm
     _check_shares(noise, focus)
     if noise.per_unit:
@@ -49,13 +58,21 @@ def _laplace(noise: Noise, focus: dict[Any, Any] | None) -> Laplace:
     return Laplace(noise.epsilon, norm, focus=focus, **_person(noise))
 
 
-def _gaussian(noise: Noise, focus: dict[Any, Any] | None) -> Gaussian:
+def _gaussian(noise: NoiseSpec, focus: dict[Any, Any] | None) -> Gaussian:
     if noise.norm == "l1":
-        raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
+        raise InputError(f"{arg.norm} must be l2 for Gaussian noise. Leave it out.")
     if noise.calibration is not None and noise.epsilon is None:
-        raise InputError("Option --calibration requires --epsilon and --delta, from which sigma follows. Leave it out.")
+        raise InputError(
+            f"{arg.calibration} requires {arg.epsilon} and {arg.delta}, from which sigma follows. Leave it out."
+        )
     if noise.sigma is not None:
-        _check_sigma(noise)
+        # Refuse what is about a loss, which a width is not
+        for one in _never_with("mechanism.sigma"):
+            if asks(getattr(noise, one.name)):
+                raise InputError(
+                    f"{arg.sigma} must not be combined with {arg[one.argument]}, because it is not a privacy loss. "
+                    f"{arg[one.argument]:Leave out}."
+                )
     _check_shares(noise, focus)
     loss: dict[str, Any] = {"epsilon": noise.epsilon, "delta": noise.delta, "rho": noise.rho}
     calibration = noise.calibration or RULE
@@ -64,29 +81,25 @@ def _gaussian(noise: Noise, focus: dict[Any, Any] | None) -> Gaussian:
     return Gaussian(**loss, sigma=noise.sigma, calibration=calibration, focus=focus, **_person(noise))
 
 
-def _check_sigma(noise: Noise) -> None:
-    """Refuse what is about a loss, which a width is not."""
-    for name in ("per_unit", "attributes", "to"):
-        if asks(getattr(noise, name)):
-            raise InputError(
-                f"Option --sigma must not be combined with {_option(name)}, because it is not a privacy loss. Leave "
-                f"out {_option(name)}."
-            )
-
-
-def _check_shares(noise: Noise, focus: dict[Any, Any] | None) -> None:
+def _check_shares(noise: NoiseSpec, focus: dict[Any, Any] | None) -> None:
     """Refuse what is about the loss of one person where that per unit of distance is asked for."""
     if noise.cell_share is not None and focus is None:
-        raise InputError("Option --cell-share requires --focus, whose values are shares. Leave it out.")
-    for name in ("attributes", "to", "cell_share"):
-        if noise.per_unit and asks(getattr(noise, name)):
+        raise InputError(
+            f"{arg.cell_share} requires {arg.focus}, whose values are shares. {arg.cell_share.called('Leave it out')}."
+        )
+    for one in _never_with("mechanism.per_unit"):
+        if noise.per_unit and asks(getattr(noise, one.name)):
             raise InputError(
-                f"Option {_option(name)} must not be combined with --per-unit, because it is about the loss of one "
-                f"person. Leave out {_option(name)}."
+                f"{arg[one.argument]} must not be combined {arg.per_unit:with}, because it is about the loss of one "
+                f"person. {arg[one.argument]:Leave out}."
             )
 
 
-def _person(noise: Noise) -> dict[str, Any]:
+def _never_with(key: str) -> list[Option]:
+    return [one for one in OPTIONS.values() if key in one.not_with]
+
+
+def _person(noise: NoiseSpec) -> dict[str, Any]:
     """The changes of one person that the loss is for, and the share of cells in it."""
     share = {} if noise.cell_share is None else {"cell_share": noise.cell_share}
     return {"attributes": noise.attributes or None, "to": noise.to or "any value", **share}
@@ -100,29 +113,33 @@ def table_of(spec: Spec, counted: bool = True, upload: Upload | None = None) -> 
     if spec.records.by:
         return _quoted(_of_records(spec, counted, upload), spec)
     source = spec.source
-    given = [name for name in OF_RECORDS if asks(getattr(spec.records, name))]
-    given += ["table"] if source.table is not None else []
-    if given:
-        raise InputError(f"Option {_option(given[0])} requires --by, the columns to count records by.")
+    # Refuse what describes records
+    for one in OF_RECORDS:
+        if asks(value_of(spec, one)):
+            raise InputError(f"{arg[one.argument]} requires {arg.by}, the columns to count records by.")
     if isinstance(source.data, list):
-        raise InputError("A table of counts must be one file, got a list. Count records with --by, or name one file.")
+        raise InputError(
+            f"A table of counts must be one file, got a list. Count records {arg.by:with}, or name one file."
+        )
     if source.data is not None and is_address(source.data):
         raise InputError(
-            "A database must be read with --by, the columns to count its records by, and --table, its table."
+            f"A database must be read {arg.by:with}, the columns to count its records by, and {arg.table}, its table."
         )
     categories = categories_of(spec)
     if source.data is not None:
         return _of_counts(spec, source.data, categories, upload)
     if categories is None:
-        raise InputError("A table must be given, or its categories with --categories or --domain.")
-    for name in ("sheet", "encoding", "structure", "flags"):
-        if getattr(source, name):
-            raise InputError(f"Option {_option(name)} requires a table. Leave it out.")
-    if source.keep_order:
-        raise InputError(
-            "Option --keep-order requires a table. Leave it out: cells are in the order of the categories."
-        )
+        raise InputError(f"A table must be given, or its categories {arg.categories:with} or {arg.domain}.")
+    _check_empty(spec)
     return _quoted(_empty(Domain(categories, spec.axes.within or None), source.count or DEFAULT_COUNT), spec)
+
+
+def _check_empty(spec: Spec) -> None:
+    for one in OF_FILES:
+        if value_of(spec, one):
+            raise InputError(f"{arg[one.argument]} requires a table. Leave it out.")
+    if spec.source.keep_order:
+        raise InputError(f"{arg.keep_order} requires a table. Leave it out: cells are in the order of the categories.")
 
 
 def _quoted(table: Table, spec: Spec) -> Table:
@@ -137,7 +154,7 @@ def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None, upload:
         raise InputError("Standard input must be open to read a table from it, but it is closed.")
     named = [name for margin in spec.keep.margins or [] for name in _names_of(margin)]
     named += axes_of(spec.mechanism)
-    declared = Declared.checked(
+    declared = DeclaredColumns.checked(
         source.count or DEFAULT_COUNT,
         spec.axes.names or None,
         within=spec.axes.within or None,
@@ -165,7 +182,10 @@ def _of_records(spec: Spec, counted: bool, upload: Upload | None) -> Table:
     from keepsum.sources.records.counting import count_records
     from keepsum.sources.records.declaring import declare_cells
 
-    _check_records(spec)
+    # Refuse what describes a file of counts
+    for one in OF_COUNTS:
+        if asks(value_of(spec, one)):
+            raise InputError(f"{arg[one.argument]} must not be combined {arg.by:with}, which counts records.")
     records = spec.records
     cells = declare_cells(
         records.by or [],
@@ -180,40 +200,12 @@ def _of_records(spec: Spec, counted: bool, upload: Upload | None) -> Table:
         return _empty(cells.domain, DEFAULT_COUNT, cells.records)
     source = spec.source
     if source.data is None:
-        raise InputError("Records must be given: keepsum release people.parquet --by county,sex ...")
+        raise InputError(f"Records must be given: name their file, and the columns to count them by {arg.by:with}.")
     if upload is not None:
         return count_records(upload, cells, source.table, DEFAULT_COUNT)
     if source.data == "-":
         raise InputError("Records must be in a file or a database, got standard input. Save them as a file first.")
     return count_records(source.data, cells, source.table, DEFAULT_COUNT)
-
-
-def _check_records(spec: Spec) -> None:
-    """Refuse what describes a file of counts."""
-    of_counts = {
-        "source": (
-            "count",
-            "drop",
-            "drop_rows",
-            "carry",
-            "wide",
-            "keep_order",
-            "sheet",
-            "encoding",
-            "structure",
-            "flags",
-        ),
-        "axes": ("names", "dense"),
-    }
-    for section, names in of_counts.items():
-        for name in names:
-            if asks(getattr(getattr(spec, section), name)):
-                raise InputError(f"Option {_option(name)} must not be combined with --by, which counts records.")
-
-
-def _option(name: str) -> str:
-    """The option of the shell for a key."""
-    return {"names": "--axes", "flags": "--flag"}.get(name, f"--{name.replace('_', '-')}")
 
 
 def _empty(domain: Domain, count: str, records: Any = None) -> Table:
@@ -230,7 +222,9 @@ def categories_of(spec: Spec) -> dict[str, Any] | None:
     declared = axes.categories or {}
     for axis in declared:
         if axis in from_file:
-            raise InputError(f"Categories of axis {axis!r} must be declared once, with --categories or --domain.")
+            raise InputError(
+                f"Categories of axis {the.column(axis)} must be declared once, {arg.categories:with} or {arg.domain}."
+            )
     return {**declared, **from_file}
 
 
@@ -246,11 +240,14 @@ def kept_of(spec: Spec, table: Table) -> Invariants:
         named = [{key: value for key, value in subset.items() if value is not None} for subset in declared]
         invariants = invariants + subsets(named, table.domain, "[[keep.subset]]")
     if len(set(invariants.names)) < invariants.height:
-        raise InputError("Kept totals must have different names. Rename the totals in the files of --keep-file.")
+        raise InputError(f"Kept totals must have different names. Rename the totals in the files of {arg.keep_file}.")
     if keep.nothing and invariants.height:
-        raise InputError("Option --keep-nothing must not be combined with totals to keep. Leave out --keep-nothing.")
+        raise InputError(f"{arg.keep_nothing} must not be combined with totals to keep. {arg.keep_nothing:Leave out}.")
     if not (invariants.height or keep.nothing or spec.mechanism.focus):
-        raise InputError("At least one total must be kept. Pass --keep, --keep-total, --keep-file, or --keep-nothing.")
+        raise InputError(
+            f"At least one total must be kept. {arg.keep:Pass}, {arg.keep_total}, {arg.keep_file}, or "
+            f"{arg.keep_nothing}."
+        )
     return invariants
 
 

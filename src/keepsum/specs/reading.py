@@ -9,18 +9,108 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from keepsum._arguments import check_path
+from keepsum._saying import arg, the
 from keepsum._text import given, shown_name
 from keepsum.errors import InputError
 from keepsum.sources.declarations import file_text, load_toml, toml_problem
-from keepsum.sources.records.databases import check_no_password, is_address, scheme_of, sqlite_path
-from keepsum.specs.lines import Key, lines_of
-from keepsum.specs.spec import PATHS, SECTIONS, VERSION, Spec, SpecFile
+from keepsum.sources.records.files import check_no_password, is_address, scheme_of, sqlite_path
+from keepsum.specs.options import PATHS, value_of, with_values
+from keepsum.specs.spec import SECTIONS, VERSION, Spec, SpecFile
 
+# Where the keys of a TOML document are: a parser gives values, and a message needs lines.
+
+Key = tuple[str | int, ...]
+
+_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_NAME = re.compile(r"""[ \t]*(?:"((?:[^"\\\n]|\\.)*)"|'([^'\n]*)'|([A-Za-z0-9_-]+))[ \t]*""")
+# What a value consists of: strings, comments, brackets, and anything else.
+_PIECE = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}|'
+    r"'''.*?'{3,5}|"
+    r'"(?:[^"\\\n]|\\.)*"|'
+    r"'[^'\n]*'|"
+    r"\#[^\n]*|"
+    r"[\[{]|[\]}]|\n|[^\"'\#\[\]{}\n]+",
+    re.DOTALL,
+)
+
+
+def lines_of(text: str) -> dict[Key, int]:
+    r"""The line of every key and table header of a valid TOML document; keys in inline tables are not looked for.
+
+    The tables of an array are numbered from 0.
+
+    >>> lines_of("[a]\nb = 1\n[[c]]\n[[c]]\nd.e = '''\n[x]'''\n")
+    {('a',): 1, ('a', 'b'): 2, ('c', 0): 3, ('c', 1): 4, ('c', 1, 'd', 'e'): 5}
+    """
+    found: dict[Key, int] = {}
+    arrays: dict[Key, int] = {}
+    table: Key = ()
+    line, counted = 1, 0
+    for position, is_array, is_header, names in _statements(text):
+        line, counted = line + text.count("\n", counted, position), position
+        if is_header:
+            # The path of a header, with the number of the table of each array that it is in
+            path: Key = ()
+            for place, name in enumerate(names):
+                path = (*path, name)
+                if is_array and place == len(names) - 1:
+                    arrays[path] = arrays.get(path, -1) + 1
+                if path in arrays:
+                    path = (*path, arrays[path])
+            table = path
+            found.setdefault(table, line)
+        else:
+            found.setdefault((*table, *names), line)
+    return found
+
+
+def _statements(text: str) -> Iterator[tuple[int, bool, bool, list[str]]]:
+    """Headers and keys: where each begins, whether it is an array's header or a header, and its names."""
+    position = 0
+    while True:
+        space = _SPACE.match(text, position)
+        position = space.end() if space else position
+        if position >= len(text):
+            return
+        start = position
+        is_array, is_header = text.startswith("[[", position), text.startswith("[", position)
+        names, position = _names(text, position + is_array + is_header)
+        yield start, is_array, is_header, names
+        position = text.find("\n", position) if is_header else _after_value(text, position)
+        if position < 0:
+            return
+
+
+def _names(text: str, position: int) -> tuple[list[str], int]:
+    """A dotted key, and the position after it."""
+    names: list[str] = []
+    while match := _NAME.match(text, position):
+        names.append(next(name for name in match.groups() if name is not None))
+        position = match.end()
+        if not text.startswith(".", position):
+            break
+        position += 1
+    return names, position
+
+
+def _after_value(text: str, position: int) -> int:
+    depth = 0
+    while match := _PIECE.match(text, position):
+        piece = match.group()
+        depth += (piece in "[{") - (piece in "]}")
+        if piece == "\n" and depth <= 0:
+            break
+        position = match.end()
+    return position
+
+
+S = TypeVar("S", bound=Spec)
 NAME = "keepsum.toml"
 WITHOUT_VERSION = (
     "a spec must have version = 1 in its first line, where epsilon and rho are the loss of one person. Leave out "
@@ -31,6 +121,7 @@ PER_PERSON = (
     "must not have a key 'per_person', because epsilon and rho are the loss of one person. Leave it out, or write "
     "per_unit = true for the loss per unit of distance."
 )
+SETTING = re.compile(r"\{([A-Za-z_]\w*)\}")  # what --set gives a text for
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*?)`(?: - at `\$\.?(?P<place>.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>\w+)`(?: - at `\$\.?(?P<place>.*)`)?$")
 _KIND = re.compile(r"Expected `(?P<wanted>.*?)`, got `(?P<got>\w+)`(?: - at `\$\.?(?P<place>.*)`)?$")
@@ -48,7 +139,7 @@ IN_WORDS = {
 
 
 @dataclass(frozen=True)
-class Lines:
+class KeyLines:
     """The keys of a spec and their lines, to say where something is wrong."""
 
     name: str
@@ -66,8 +157,16 @@ class Lines:
         return any(other[: len(key)] == key for other in self.of_keys)
 
 
-def read_spec(path: Path) -> tuple[SpecFile, Lines]:
-    """A spec with the files that it names relative to its folder, and the lines of its keys."""
+def _at(lines: KeyLines, key: Key) -> str:
+    """The place of a key in a message, which is about this file."""
+    return f"{the.file(lines.name).called(lines.at(key))}"
+
+
+def read_spec(path: Path, settings: Mapping[str, str] | None = None) -> tuple[SpecFile, KeyLines]:
+    """A spec with the files that it names relative to its folder, and the lines of its keys.
+
+    With ``settings``, ``{month}`` in a text of the spec stands for the setting of that name.
+    """
     text = file_text(path)
     name = str(path)
     problem = None
@@ -76,9 +175,22 @@ def read_spec(path: Path) -> tuple[SpecFile, Lines]:
     except (ValueError, RecursionError) as error:
         problem = toml_problem(error, text)  # without a place for what is too deep or too long
     if problem is not None:
-        raise InputError(f"Spec {name!r} must be valid TOML, but is not{problem}.")
-    lines = Lines(name, lines_of(text))
-    _check_version(content, lines)
+        raise InputError(f"Spec {the.file(name)} must be valid TOML, but is not{problem}.")
+    used: set[str] = set()
+    content = _filled(content, settings or {}, used)
+    if unused := next((known for known in settings or {} if known not in used), None):
+        raise InputError(
+            f"Spec {the.file(name)} must have a text with {{{unused}}}, but has none. Leave out "
+            f"{arg['set'].of(unused)}."
+        )
+    lines = KeyLines(name, lines_of(text))
+    # Refuse a spec of which it is not known what its keys mean
+    if "version" not in content:
+        raise InputError(f"{_at(lines, ())}: {WITHOUT_VERSION}")
+    version = content["version"]
+    if type(version) is not int or version != VERSION:
+        got = given(version) if isinstance(version, (str, int, float)) else "something else"
+        raise InputError(f"{_at(lines, ('version',))}: version must be {VERSION}, got {got}.")
     try:
         spec = msgspec.convert(content, SpecFile)
     except msgspec.ValidationError as error:
@@ -86,20 +198,15 @@ def read_spec(path: Path) -> tuple[SpecFile, Lines]:
     if problem is not None:
         raise InputError(problem)
     _check_names(spec, lines)
-    _check_paths(spec, lines)
-    spec = _in_folder(spec, path.parent)
+    _check_paths(spec, lines, settings or {})
+    # The spec with its files relative to the folder that it is in
+    spec = msgspec.structs.replace(
+        _files_in(spec, path.parent),
+        table=[_files_in(table, path.parent) for table in spec.table],
+        marginal=[msgspec.structs.replace(one, output=_path(one.output, path.parent)) for one in spec.marginal],
+    )
     _check_addresses(spec, lines)
     return spec, lines
-
-
-def _check_version(content: Mapping[str, Any], lines: Lines) -> None:
-    """Refuse a spec of which it is not known what its keys mean."""
-    if "version" not in content:
-        raise InputError(f"{lines.name}: {WITHOUT_VERSION}")
-    version = content["version"]
-    if type(version) is not int or version != VERSION:
-        got = given(version) if isinstance(version, (str, int, float)) else "something else"
-        raise InputError(f"{lines.at(('version',))}: version must be {VERSION}, got {got}.")
 
 
 def _without_dates(value: Any) -> Any:
@@ -111,30 +218,49 @@ def _without_dates(value: Any) -> Any:
     return [_without_dates(item) for item in value] if isinstance(value, list) else value
 
 
-def _in_words(problem: str, lines: Lines, content: Any) -> str:
+def _filled(value: Any, settings: Mapping[str, str], used: set[str]) -> Any:
+    """A value with settings in place of their names in braces; other braces stay, and so do keys.
+
+    >>> _filled({"data": ["{month}.csv", "{x}"]}, {"month": "2026-12"}, set())
+    {'data': ['2026-12.csv', '{x}']}
+    """
+
+    def setting(found: re.Match[str]) -> str:
+        if found[1] not in settings:
+            return found[0]
+        used.add(found[1])
+        return settings[found[1]]
+
+    if isinstance(value, dict):
+        return {key: _filled(item, settings, used) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, settings, used) for item in value]
+    return SETTING.sub(setting, value) if isinstance(value, str) else value
+
+
+def _in_words(problem: str, lines: KeyLines, content: Any) -> str:
     """What is wrong with a spec: the line, the key and what it must be. No value is repeated."""
     if match := _UNKNOWN.match(problem):
         key = _key(match["place"])
         if match["key"] == "per_person" and key[-1:] == ("mechanism",):
-            return f"{lines.at((*key, match['key']))}: {_shown(key)} {PER_PERSON}"
+            return f"{_at(lines, (*key, match['key']))}: {_shown(key)} {PER_PERSON}"
         where = _shown(key) or "the spec"
         unknown = f"{where} must not have a key {shown_name(match['key'])}. {_advice(key, match['key'])}"
-        return f"{lines.at((*key, match['key']))}: {unknown}"
+        return f"{_at(lines, (*key, match['key']))}: {unknown}"
     if match := _MISSING.match(problem):
         key = _key(match["place"])
-        return f"{lines.at(key)}: {_shown(key)} must have a key {match['key']!r}."
+        return f"{_at(lines, key)}: {_shown(key)} must have a key {match['key']!r}."
     if match := _KIND.match(problem):
         key = _key(match["place"])
         kinds = match["wanted"].split(" | ")
         wanted = [IN_WORDS[kind] for kind in kinds if kind != "null" and (kind != "int" or "float" not in kinds)]
-        return (
-            f"{lines.at(key)}: {_shown(key) or 'the spec'} must be {' or '.join(wanted)}, got {IN_WORDS[match['got']]}."
-        )
+        got = IN_WORDS[match["got"]]
+        return f"{_at(lines, key)}: {_shown(key) or 'the spec'} must be {' or '.join(wanted)}, got {got}."
     match = _CHOICE.match(problem)
     key = _key(match["place"] if match else None)
     choices = {"kind": "'laplace' or 'gaussian'", "norm": "'l1' or 'l2'"}
     got = given(_value(content, key))
-    return f"{lines.at(key)}: {_shown(key)} must be {choices.get(str(key[-1]) if key else '', 'another')}, got {got}."
+    return f"{_at(lines, key)}: {_shown(key)} must be {choices.get(str(key[-1]) if key else '', 'another')}, got {got}."
 
 
 def _advice(key: Key, name: str) -> str:
@@ -183,7 +309,6 @@ def _shown(key: Key) -> str:
 
 
 def _fields(key: Key) -> list[str]:
-    """The keys that there may be in a part of a spec."""
     kind: Any = SpecFile
     for part in key:
         if isinstance(part, int):
@@ -194,43 +319,43 @@ def _fields(key: Key) -> list[str]:
     return [f.name for f in msgspec.structs.fields(kind)]
 
 
-def _check_names(spec: SpecFile, lines: Lines) -> None:
+def _check_names(spec: SpecFile, lines: KeyLines) -> None:
     """Several tables have different names, and every sum is over one of them."""
     names = [table.name for table in spec.table]
     for place, name in enumerate(names):
         if not name or name in names[:place]:
             raise InputError(
-                f"{lines.at(('table', place, 'name'))}: tables must have different names that are not empty."
+                f"{_at(lines, ('table', place, 'name'))}: tables must have different names that are not empty."
             )
     for place, marginal in enumerate(spec.marginal):
         key = ("marginal", place, "of")
         if spec.table and marginal.of not in names:
-            raise InputError(f"{lines.at(key)}: [[marginal]] {place + 1} must say of which table it is, with 'of'.")
+            raise InputError(f"{_at(lines, key)}: [[marginal]] {place + 1} must say of which table it is, with 'of'.")
         if not spec.table and marginal.of is not None:
-            raise InputError(f"{lines.at(key)}: 'of' must be left out, because the spec has no [[table]].")
+            raise InputError(f"{_at(lines, key)}: 'of' must be left out, because the spec has no [[table]].")
 
 
-def _check_paths(spec: SpecFile, lines: Lines) -> None:
-    """Text in TOML may contain characters that no path can."""
-    parts: list[tuple[Key, Any, tuple[str, ...]]] = [
-        ((*place, section), getattr(part, section), keys)
-        for place, part in _parts(spec)
-        for section, keys in PATHS.items()
+def _check_paths(spec: SpecFile, lines: KeyLines, settings: Mapping[str, str]) -> None:
+    """Text in TOML may contain characters that no path can, and names in braces that nothing was set for."""
+    paths: list[tuple[Key, Any]] = [
+        ((*place, one.section, one.name), value_of(part, one)) for place, part in _parts(spec) for one in PATHS
     ]
-    parts += [(("marginal", place), marginal, ("output",)) for place, marginal in enumerate(spec.marginal)]
-    for place, part, keys in parts:
-        for key in keys:
-            value, where = getattr(part, key), (*place, key)
-            for path in [value] if isinstance(value, str) else value or []:
-                check_path(path, f"{lines.at(where)}: {_shown(where)}")
+    paths += [(("marginal", place, "output"), marginal.output) for place, marginal in enumerate(spec.marginal)]
+    for where, value in paths:
+        for path in [value] if isinstance(value, str) else value or []:
+            check_path(path, f"{_at(lines, where)}: {_shown(where)}")
+            if (name := SETTING.search(path)) and name[1] not in settings:
+                raise InputError(
+                    f"{_at(lines, where)}: {_shown(where)} must be told what {name[0]} stands for. Pass "
+                    f"{arg['set'].of(f'{name[1]}=TEXT')}."
+                )
 
 
 def _parts(spec: SpecFile) -> list[tuple[Key, Spec]]:
-    """What all releases have in common, and every table."""
     return [((), spec), *((("table", place), table) for place, table in enumerate(spec.table))]
 
 
-def _check_addresses(spec: SpecFile, lines: Lines) -> None:
+def _check_addresses(spec: SpecFile, lines: KeyLines) -> None:
     """A spec is passed on, so it must hold no password."""
     for key, part in _parts(spec):
         data = part.source.data
@@ -239,27 +364,13 @@ def _check_addresses(spec: SpecFile, lines: Lines) -> None:
             for source in [data] if isinstance(data, str) else data or []:
                 check_no_password(source)
         except InputError as error:
-            problem = str(error)
+            problem = f"{error:marked}"
         if problem:
-            raise InputError(f"{lines.at((*key, 'source', 'data'))}: {problem}")
+            raise InputError(f"{_at(lines, (*key, 'source', 'data'))}: {problem}")
 
 
-def _in_folder(spec: SpecFile, folder: Path) -> SpecFile:
-    """The spec with its files relative to the folder that it is in."""
-    replace = msgspec.structs.replace
-    return replace(
-        spec,
-        **dict(_sections_in_folder(spec, folder)),
-        table=[replace(table, **dict(_sections_in_folder(table, folder))) for table in spec.table],
-        marginal=[replace(marginal, output=_path(marginal.output, folder)) for marginal in spec.marginal],
-    )
-
-
-def _sections_in_folder(spec: Spec, folder: Path) -> Iterator[tuple[str, Any]]:
-    for section, keys in PATHS.items():
-        part = getattr(spec, section)
-        paths = {key: _paths(getattr(part, key), folder) for key in keys}
-        yield section, msgspec.structs.replace(part, **paths)
+def _files_in(spec: S, folder: Path) -> S:
+    return with_values(spec, {one.key: _paths(value_of(spec, one), folder) for one in PATHS})
 
 
 def _paths(value: str | list[str] | None, folder: Path) -> Any:

@@ -1,9 +1,12 @@
-"""Axes and their categories, and the cells of a family of nested axes."""
+"""Axes and their categories, their natural order, and the cells of a family of nested axes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +14,8 @@ import numpy as np
 from keepsum._arguments import check_within, plain_text
 from keepsum._arrays import IntArray
 from keepsum._memory import check_room
-from keepsum._text import shown_name, type_of
+from keepsum._saying import arg, the
+from keepsum._text import given, shown_name, type_of
 from keepsum.errors import DomainError
 
 Label: TypeAlias = str | int
@@ -123,7 +127,7 @@ def nested_axis(name: str, labels: Sequence[Label], parent: Axis, parent_codes: 
 
 def quoted(names: Iterable[object]) -> str:
     """Names in quotes, for a message."""
-    return ", ".join(repr(name) for name in names)
+    return ", ".join(given(name) if isinstance(name, str) else repr(name) for name in names)
 
 
 def check_label(name: str, label: Any) -> Label:
@@ -132,13 +136,13 @@ def check_label(name: str, label: Any) -> Label:
         label = label.item()
     if not isinstance(label, (str, int)) or isinstance(label, bool) or label == "":
         raise DomainError(
-            f"A category of axis {name!r} must be text or a whole number, got {_kind_of_label(label)}. "
-            f"Convert it to text first."
+            f"A category of axis {the.column(name)} must be text or a whole number, got {_kind_of_label(label)}. "
+            "Convert it to text first."
         )
     if isinstance(label, str) and not label.isascii() and label.encode("utf-8", "replace").decode("utf-8") != label:
         raise DomainError(
-            f"A category of axis {name!r} must be text that UTF-8 can encode, but one contains half a character. "
-            f"Correct it."
+            f"A category of axis {the.column(name)} must be text that UTF-8 can encode, but one contains half a "
+            "character. Correct it."
         )
     return plain_text(label) if isinstance(label, str) else int(label)
 
@@ -159,13 +163,14 @@ def check_nesting(axes: Sequence[str], within: Mapping[str, str]) -> None:
         for name in (child, parent):
             if name not in axes:
                 raise DomainError(
-                    f"Axes in within= must be axes of the domain, got {shown_name(name)}. Declare its categories too."
+                    f"Axes {arg.within:in} must be axes of the domain, got {the.name(name)}. Declare its categories "
+                    "too."
                 )
         ancestor: str | None = parent
         for _ in within:
             if ancestor == child:
                 raise DomainError(
-                    f"An axis must not be nested in itself, directly or through others, got {shown_name(child)}."
+                    f"An axis must not be nested in itself, directly or through others, got {the.name(child)}."
                 )
             ancestor = within.get(ancestor) if ancestor is not None else None
 
@@ -174,13 +179,13 @@ def _make_axis(name: str, declared: Any, parent: Axis | None) -> Axis:
     if not isinstance(name, str) or not name:
         raise DomainError(f"The name of an axis must be non-empty text, got {_kind_of_label(name)}.")
     if isinstance(declared, (str, bytes)):
-        raise DomainError(f"Categories of axis {name!r} must be a list, got a single text. Put it in a list.")
+        raise DomainError(f"Categories of axis {the.column(name)} must be a list, got a single text. Put it in a list.")
     if not isinstance(declared, Iterable):
-        raise DomainError(f"Categories of axis {name!r} must be a list, got {type_of(declared)}.")
+        raise DomainError(f"Categories of axis {the.column(name)} must be a list, got {type_of(declared)}.")
     if isinstance(declared, Mapping) and parent is None:
         raise DomainError(
-            f"Categories of axis {name!r} must be a list unless it is nested, got a mapping from parents. "
-            f"Name its parent with within=."
+            f"Categories of axis {the.column(name)} must be a list unless it is nested, got a mapping from parents. "
+            f"Name its parent {arg.within:with}."
         )
     if parent is None:
         labels = tuple(check_label(name, label) for label in declared)
@@ -193,7 +198,7 @@ def _make_axis(name: str, declared: Any, parent: Axis | None) -> Axis:
         code = places.get(parent_path)
         if code is None:
             raise DomainError(
-                f"Categories of axis {name!r} must be within a category of {parent.name!r}: "
+                f"Categories of axis {the.column(name)} must be within a category of {parent.name!r}: "
                 f"{shown_name(parent_path[-1])} is not a declared category."
             )
         codes.append(code)
@@ -207,7 +212,8 @@ def _nested_pairs(name: str, declared: Any, parent: str) -> Iterator[tuple[tuple
         for key, labels in declared.items():
             if isinstance(labels, str) or not isinstance(labels, Iterable):
                 raise DomainError(
-                    f"Categories of axis {name!r} within {shown_name(key)} must be a list, got {type_of(labels)}."
+                    f"Categories of axis {the.column(name)} within {shown_name(key)} must be a list, got "
+                    f"{type_of(labels)}."
                 )
             path = key if isinstance(key, tuple) and key else (key,)
             for label in labels:
@@ -216,22 +222,22 @@ def _nested_pairs(name: str, declared: Any, parent: str) -> Iterator[tuple[tuple
     for pair in declared:
         if not isinstance(pair, (tuple, list)) or len(pair) < 2:
             raise DomainError(
-                f"Categories of nested axis {name!r} must be ({parent}, {name}) pairs or a mapping from {parent} to "
-                f"lists, got {type_of(pair)}."
+                f"Categories of nested axis {the.column(name)} must be ({parent}, {name}) pairs or a mapping from "
+                f"{parent} to lists, got {type_of(pair)}."
             )
         yield tuple(check_label(parent, label) for label in pair[:-1]), check_label(name, pair[-1])
 
 
 def _check_labels(name: str, labels: Sequence[Label], categories: Iterable[object]) -> None:
     if not labels:
-        raise DomainError(f"Axis {name!r} must have at least one category, got none.")
+        raise DomainError(f"Axis {the.column(name)} must have at least one category, got none.")
     kinds = sorted({kind.__name__ for kind in set(map(type, labels))})
     if len(kinds) > 1:
-        raise DomainError(f"Categories of axis {name!r} must be of one type, got {' and '.join(kinds)}.")
+        raise DomainError(f"Categories of axis {the.column(name)} must be of one type, got {' and '.join(kinds)}.")
     seen: set[object] = set()
     for label, category in zip(labels, categories, strict=True):
         if category in seen:
-            raise DomainError(f"Categories of axis {name!r} must be different, got {_repeated(label)} twice.")
+            raise DomainError(f"Categories of axis {the.column(name)} must be different, got {_repeated(label)} twice.")
         seen.add(category)
 
 
@@ -246,14 +252,14 @@ def _check_family(cells: int, axes: int) -> None:
 
 
 @dataclass(frozen=True)
-class Family:
+class NestedCells:
     """The cells of a family of nested axes in lexicographic order, as codes per axis."""
 
     codes: dict[str, IntArray]
     size: int
 
     @classmethod
-    def of(cls, axes: Sequence[Axis]) -> Family:
+    def of(cls, axes: Sequence[Axis]) -> NestedCells:
         """Combine each category of a parent with every category within it."""
         root, *rest = axes
         codes: dict[str, IntArray] = {root.name: np.arange(len(root))}
@@ -304,3 +310,103 @@ class Family:
         # The cells are in lexicographic order, so their keys never decrease.
         cell = np.minimum(np.searchsorted(cell_keys, row_keys), self.size - 1)
         return np.where(cell_keys[cell] == row_keys, cell, -1)
+
+
+# Labels of categories: their natural order, for when none is declared, and how text matches whole numbers.
+
+# A minus sign counts only at the start of a label: 5-9 is a range, -5 a number.
+_NUMBERS = re.compile(r"(^-?[0-9]+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?)")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+def natural_order(label: Label) -> tuple[bool, tuple[Any, ...], str]:
+    """A key that sorts labels as people would: numbers inside text by value, the rest by code point.
+
+    The order of two labels depends on these two only, never on other labels, the machine or its locale. Labels of equal
+    value, such as 1 and 01, are ordered by code point. Whole numbers come before text, though no axis may have both.
+
+    Examples
+    --------
+    >>> sorted(["85+", "10-14", "5-9", "Under 5"], key=natural_order)
+    ['5-9', '10-14', '85+', 'Under 5']
+    >>> sorted(["1", "b2", "-5", "01", "b10", "0.25", "-10", "B2", "0.5"], key=natural_order)
+    ['-10', '-5', '0.25', '0.5', '01', '1', 'B2', 'b2', 'b10']
+    """
+    if not isinstance(label, str):
+        return False, (label,), ""
+    parts = _NUMBERS.split(label)  # text and numbers alternate, text first
+    # Decimal rather than int: comparisons are exact as well, and numbers may have any length.
+    return True, tuple(Decimal(part) if k % 2 else part for k, part in enumerate(parts)), label
+
+
+def in_natural_order(axis: Axis) -> bool:
+    """Whether the categories of an axis (within each parent, if it is nested) are in natural order."""
+    parents = [0] * len(axis) if axis.parent_codes is None else axis.parent_codes.tolist()
+    return all(
+        natural_order(a) < natural_order(b)
+        for _, family in groupby(zip(parents, axis.labels, strict=True), key=lambda pair: pair[0])
+        for (_, a), (_, b) in pairwise(family)
+    )
+
+
+def as_label(label: Any, whole: bool) -> Any:
+    """A label as a whole number, if the axis has whole numbers and the text is the plain form of one.
+
+    >>> as_label("7", whole=True), as_label("07", whole=True), as_label("7", whole=False)
+    (7, '07', '7')
+    """
+    if whole and isinstance(label, str) and _WHOLE.fullmatch(label):
+        return int(label)
+    return label
+
+
+def as_declared(labels: Sequence[Any], declared: Any) -> Sequence[Any]:
+    """Labels from a text file, as whole numbers if whole numbers are declared.
+
+    >>> as_declared(["1", "2"], [1, 2]), as_declared(["1", "2"], {"IL": [1, 2]}), as_declared(["1", "2"], ["1", "2"])
+    ([1, 2], [1, 2], ['1', '2'])
+    """
+    lists = list(declared.values()) if isinstance(declared, Mapping) else [declared]
+    if not all(isinstance(categories, (list, tuple)) for categories in lists):
+        return labels
+    ends = [item[-1] if isinstance(item, (list, tuple)) and item else item for items in lists for item in items]
+    whole = bool(ends) and all(type(label) is int for label in ends)
+    return [as_label(label, whole=True) for label in labels] if whole else labels
+
+
+def match_column_types(
+    declared: Mapping[str, Any], within: Mapping[str, str], whole: Callable[[str], bool]
+) -> dict[str, Any]:
+    """Declared categories, as whole numbers on the axes whose columns have an integer type.
+
+    Options of a command and keys of a TOML file are always text. Anything but a list is left for the domain to refuse.
+
+    >>> match_column_types({"state": ["17"], "county": {"17": ["31"]}}, {"county": "state"}, lambda name: True)
+    {'state': [17], 'county': {17: [31]}}
+    """
+    matched: dict[str, Any] = {}
+    for name, categories in declared.items():
+        path = [name]
+        while path[0] in within and len(path) <= len(within):
+            path.insert(0, within[path[0]])
+        matched[name] = _converted(categories, [whole(axis) for axis in path])
+    return matched
+
+
+def _converted(categories: Any, whole: Sequence[bool]) -> Any:
+    """Categories of an axis, given for its ancestors and itself whether they have whole numbers."""
+    if isinstance(categories, Mapping):
+        return {_path(parent, whole[:-1]): _converted(labels, whole[-1:]) for parent, labels in categories.items()}
+    if not isinstance(categories, (list, tuple)):
+        return categories
+    if len(whole) == 1:
+        return [as_label(label, whole[0]) for label in categories]
+    return [_path(pair, whole) if isinstance(pair, (list, tuple)) else pair for pair in categories]
+
+
+def _path(labels: Any, whole: Sequence[bool]) -> Any:
+    if not isinstance(labels, (list, tuple)):
+        return as_label(labels, whole[-1]) if whole else labels
+    if len(labels) != len(whole):
+        return labels
+    return tuple(as_label(label, kind) for label, kind in zip(labels, whole, strict=True))

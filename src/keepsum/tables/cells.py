@@ -1,7 +1,4 @@
-"""From columns of labels and counts to the cells of a domain, with a check for everything that can be wrong.
-
-Messages name the row and the column, never a count.
-"""
+"""From columns of labels and counts to the cells of a domain, and columns that follow from an axis."""
 
 from __future__ import annotations
 
@@ -16,42 +13,35 @@ import numpy as np
 from keepsum._arguments import plain_text
 from keepsum._arrays import IntArray, Integers
 from keepsum._memory import BYTES_A_CELL, check_room
-from keepsum._text import shown_name, type_of
+from keepsum._saying import arg, the
+from keepsum._text import type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.lattice.matrix import INT64_MAX
-from keepsum.tables.axes import Axis, group_families, quoted
-from keepsum.tables.coded import Coded, combined
+from keepsum.tables.axes import Axis, Label, as_declared, group_families, natural_order, quoted
 from keepsum.tables.counts import is_missing
 from keepsum.tables.domain import Domain
 from keepsum.tables.findings import BlankTotals, refuse
-from keepsum.tables.labels import as_declared, natural_order
-from keepsum.tables.source import with_parents
+from keepsum.tables.source import Coded, combined, with_parents
 from keepsum.tables.total_labels import is_total
+from keepsum.tables.traps import follows
+
+# From columns of labels and counts to the cells of a domain, with a check for everything that can be wrong.
+#
+# Messages name the row and the column, never a count.
 
 LONGEST_LABEL = 10_000
 
 
 @dataclass(frozen=True)
-class Arranged:
-    """The counts of every cell of a domain.
+class CellCounts:
+    """The counts of every cell of a domain."""
 
-    Attributes
-    ----------
-    domain, counts
-        The cells and their counts.
-    rows
-        The cell of each row, if the order of the rows is public.
-    taken
-        The axes whose categories were taken from the data.
-    columns
-        The labels of each row, in the types of the domain.
-    """
-
+    # The cells and their counts.
     domain: Domain
     counts: IntArray
-    rows: IntArray | None
-    taken: list[str]
-    columns: Mapping[str, Coded]
+    rows: IntArray | None  # the cell of each row, if the order of the rows is public
+    taken: list[str]  # the axes whose categories were taken from the data
+    columns: Mapping[str, Coded]  # the labels of each row, in the types of the domain
 
 
 def arrange(
@@ -61,7 +51,7 @@ def arrange(
     declared: Domain | Mapping[str, Any],
     where: Callable[[int], str],
     keep_order: bool,
-) -> Arranged:
+) -> CellCounts:
     """Put every row into its cell, with the domain declared or taken from the data.
 
     The order of the rows, and which zero cells have a row, have no influence unless the order of the rows is public. In
@@ -79,9 +69,9 @@ def arrange(
     if rows is not None and len(rows) < domain.size:
         raise DataError(
             "Every cell must have a row if the order of the rows is kept, but some have none. Add rows with a count "
-            "of 0, or leave out keep_order=True."
+            f"of 0, or {arg.keep_order(True):leave out}."
         )
-    return Arranged(domain, cells_of(index, counts, domain.size), rows, taken, columns)
+    return CellCounts(domain, cells_of(index, counts, domain.size), rows, taken, columns)
 
 
 def _as_declared(column: Coded, declared: Any) -> Coded:
@@ -94,8 +84,8 @@ def locate(columns: Mapping[str, Coded], counts: IntArray, domain: Domain, where
     stray = np.flatnonzero((index < 0) & (counts != 0))
     if len(stray):
         raise DataError(
-            f"Cell in {where(int(stray[0]))} must be empty, because it is declared a structural zero, but it has a "
-            f"count. Correct the row or the declaration."
+            f"Cell in {the.row(where(int(stray[0])))} must be empty, because it is declared a structural zero, but "
+            f"it has a count. Correct the row or the declaration."
         )
     rows = np.flatnonzero(index >= 0)
     _refuse_duplicates(index[rows], rows, where)
@@ -119,7 +109,7 @@ def _refuse_duplicates(index: Integers, rows: IntArray, where: Callable[[int], s
 
 def _same_cell(first: int, second: int, where: Callable[[int], str]) -> DataError:
     return DataError(
-        f"Each cell must have one row, but {where(first)} and {where(second)} are the same cell. "
+        f"Each cell must have one row, but {the.row(where(first))} and {the.row(where(second))} are the same cell. "
         f"Add them up first, or add the axis that distinguishes them."
     )
 
@@ -176,7 +166,7 @@ def _refuse_undeclared(codes: IntArray, axis: Axis, where: Callable[[int], str])
         return
     within_parent = "" if axis.parent is None else f" within its {axis.parent.name}"
     raise DataError(
-        f"Category in {where(int(np.argmax(codes < 0)))}, column {axis.name!r}, is not a declared "
+        f"Category in {the.row(where(int(np.argmax(codes < 0))))}, column {the.column(axis.name)}, is not a declared "
         f"category{within_parent}. Correct the row, or declare the category."
     )
 
@@ -184,19 +174,18 @@ def _refuse_undeclared(codes: IntArray, axis: Axis, where: Callable[[int], str])
 def check_declared(declared: Mapping[str, Any], columns: Collection[str]) -> None:
     """Check that categories are declared for axes only."""
     if not isinstance(declared, Mapping):
-        raise InputError(f"domain= must be a Domain or a mapping from axes to categories, got {type_of(declared)}.")
+        raise InputError(
+            f"{arg.domain} must be a Domain or a mapping from axes to categories, got {type_of(declared)}."
+        )
     for name in declared:
         if name not in columns:
             raise DomainError(
-                f"Categories must be declared for an axis, one of {quoted(columns)}, got {shown_name(name)}."
+                f"Categories must be declared for an axis, one of {quoted(columns)}, got {the.name(name)}."
             )
 
 
 def domain_from(
-    columns: Mapping[str, Coded],
-    within: Mapping[str, str],
-    declared: Mapping[str, Any],
-    keep_order: bool,
+    columns: Mapping[str, Coded], within: Mapping[str, str], declared: Mapping[str, Any], keep_order: bool
 ) -> tuple[Domain, list[str]]:
     """The domain of the axis columns, and the axes whose categories were taken from the data.
 
@@ -212,7 +201,9 @@ def domain_from(
             continue
         taken.append(name)
         if not len(columns[name]):
-            raise DataError(f"Categories of axis {name!r} must be declared if the data has no rows. Pass domain=.")
+            raise DataError(
+                f"Categories of axis {the.column(name)} must be declared if the data has no rows. {arg.domain:Pass}."
+            )
         distinct = _distinct_paths([columns[n] for n in with_parents([name], within)])
         if not keep_order:
             distinct.sort(key=lambda labels: [natural_order(label) for label in labels])
@@ -221,7 +212,6 @@ def domain_from(
 
 
 def _distinct_paths(path: Sequence[Coded]) -> list[tuple[Any, ...]]:
-    """The different combinations of labels, in the order of their first rows."""
     if len(path) == 1:
         return [(label,) for label in path[0].values]
     first_rows = np.sort(np.unique(combined(path), return_index=True)[1])
@@ -244,14 +234,15 @@ def check_labels(
     if row is not None:
         _refuse_row_of_totals(row, where, name, axes or {})
         raise DataError(
-            f"Category in {where(row)}, column {name!r}, must not be missing. Use a label such as 'unknown'."
+            f"Category in {the.row(where(row))}, column {the.column(name)}, must not be missing. Use a label such as "
+            "'unknown'."
         )
     for code, value in enumerate(texts):
         if not _is_label(value):
             raise DataError(
-                f"Category in {where(int(np.argmax(column.codes == code)))}, column {name!r}, must be text (of at most "
-                f"{LONGEST_LABEL:,} characters) or a whole number. Convert the column to text, or leave it out of the "
-                f"axes."
+                f"Category in {the.row(where(int(np.argmax(column.codes == code))))}, column {the.column(name)}, must "
+                f"be text (of at most {LONGEST_LABEL:,} characters) or a whole number. Convert the column to text, or "
+                "leave it out of the axes."
             )
     return column.replaced([plain_text(value) if isinstance(value, str) else int(value) for value in texts])
 
@@ -285,3 +276,63 @@ def _is_label(value: Any) -> bool:
     if isinstance(value, str):
         return 0 < len(value) <= LONGEST_LABEL
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and abs(int(value)) <= INT64_MAX
+
+
+# Columns that follow from an axis, such as the code of a county, and are published with it.
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A column whose value follows from the category on an axis."""
+
+    # The column, and the axis that it follows from.
+    name: str
+    axis: str
+    values: tuple[Label, ...]  # its value for each category of the axis
+
+
+def carry(
+    carried: Mapping[str, Coded],
+    axes: Mapping[str, str | None],
+    columns: Mapping[str, Coded],
+    domain: Domain,
+    where: Callable[[int], str],
+) -> tuple[Carried, ...]:
+    """The carried columns, each with the axis that is declared for it, or the innermost one.
+
+    The data must not choose the axis: which ones a column follows from depends on which cells have rows.
+    """
+    if not carried:
+        return ()
+    codes = category_codes(columns, domain, where)
+    return tuple(_carry(name, column, codes, axes[name], domain) for name, column in carried.items())
+
+
+def _carry(name: str, column: Coded, codes: Mapping[str, IntArray], declared: str | None, domain: Domain) -> Carried:
+    axis = _innermost(name, domain) if declared is None else domain.axis(declared).name
+    if not follows(codes[axis], column.codes):
+        raise DataError(
+            f"A column to carry must have one value for each category of its axis, but {name!r} has several for one "
+            f"of {axis!r}. Name another axis, or leave the column out {arg.drop:with}."
+        )
+    first_rows = np.full(len(domain.axis(axis)), -1)
+    first_rows[codes[axis][::-1]] = np.arange(len(column))[::-1]
+    if first_rows.min() < 0:
+        raise DataError(
+            f"A column to carry must have a value for each category of its axis, but some categories of {axis!r} have "
+            f"no row, and leaving {name!r} empty there would show it. Add rows with a count of 0, or leave it out "
+            f"{arg.drop:with}."
+        )
+    return Carried(name, axis, tuple(column.values[code] for code in column.codes[first_rows].tolist()))
+
+
+def _innermost(name: str, domain: Domain) -> str:
+    """The axis that no other is nested in, if there is one such axis only."""
+    leaves = [axis for axis in domain.axes if axis not in domain.within.values()]
+    if len(leaves) > 1:
+        example = {name: leaves[0]}
+        raise DataError(
+            "A column to carry must come with the axis that it follows from if there are several, such as "
+            f"{arg.carry(example)}, got {name!r} alone."
+        )
+    return leaves[0]

@@ -1,23 +1,109 @@
-"""Columns of untrusted Parquet and Arrow files: size-checked before they are decoded, validated before use.
-
-A bad offset in an Arrow buffer can crash the reader or make it read foreign memory; a few bytes can expand to millions
-of rows, or to a long text in each of them. So the number of rows is checked first, columns are decoded one at a time
-when they are needed, each is validated in full, and equal texts share one object.
-"""
+"""Columns of untrusted Parquet and Arrow files: size-checked before they are decoded, validated before use."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 from keepsum._extras import missing
 from keepsum._memory import BYTES_A_CELL, check_room
-from keepsum.errors import DataError, InputError
-from keepsum.tables.coded import Coded
+from keepsum._saying import the
+from keepsum.errors import DataError, InputError, KeepsumError
 from keepsum.tables.origins import INDEX, Frame
-from keepsum.tables.source import Source
-from keepsum.tables.unpacking import unpacked_size
+from keepsum.tables.source import Coded, Source
+
+# The size to which the compressed buffers of an Arrow file claim to expand, read without expanding any.
+#
+# A kilobyte of zstd can expand to thirty megabytes, and pyarrow allocates whatever a file claims. The layout is that
+# of Footer, Block, Message, RecordBatch and DictionaryBatch in Arrow's File.fbs and Message.fbs.
+
+MAGIC = 6  # bytes of ARROW1 at the end, after the length of the footer
+DICTIONARIES, BATCHES = 2, 3  # fields of Footer
+HEADER = 2  # a field of Message
+DATA = 1  # a field of DictionaryBatch
+BUFFERS, COMPRESSION = 2, 3  # fields of RecordBatch
+CONTINUATION = 0xFFFFFFFF
+
+
+def unpacked_size(data: bytes) -> int:
+    """The total claimed size of all buffers in bytes; a batch that is listed twice counts twice.
+
+    Raises
+    ------
+    ValueError
+        If the index points outside the file.
+    """
+    length = _number(data, "<i", len(data) - MAGIC - 4)
+    footer = _root(data, len(data) - MAGIC - 4 - length)
+    sizes: dict[tuple[int, int, bool], int] = {}
+    total = 0
+    for field in (DICTIONARIES, BATCHES):
+        for position in _vector(data, footer, field, 24):
+            block = (_number(data, "<q", position), _number(data, "<i", position + 8), field == DICTIONARIES)
+            if block not in sizes:
+                sizes[block] = _block_size(data, *block)
+            total += sizes[block]
+    return total
+
+
+def _block_size(data: bytes, offset: int, metadata: int, dictionary: bool) -> int:
+    """The claimed size of the buffers of one batch; 0 if they are not compressed."""
+    start = offset + (8 if _number(data, "<I", offset) == CONTINUATION else 4)
+    batch = _table(data, _root(data, start), HEADER)
+    if dictionary and batch is not None:
+        batch = _table(data, batch, DATA)
+    if batch is None or _table(data, batch, COMPRESSION) is None:
+        return 0
+    total = 0
+    for position in _vector(data, batch, BUFFERS, 16):
+        length = _number(data, "<q", position + 8)
+        if length:
+            size = _number(data, "<q", offset + metadata + _number(data, "<q", position))
+            total += length if size == -1 else size  # -1: this buffer is not compressed
+            if size < -1 or length < 0:
+                raise ValueError("a buffer has a negative size")
+    return total
+
+
+def _number(data: bytes, form: str, position: int) -> int:
+    if not 0 <= position <= len(data) - struct.calcsize(form):
+        raise ValueError("the index points outside the file")
+    return int(struct.unpack_from(form, data, position)[0])
+
+
+def _root(data: bytes, start: int) -> int:
+    """The position of the root table of a flatbuffer."""
+    return start + _number(data, "<I", start)
+
+
+def _field(data: bytes, table: int, field: int) -> int | None:
+    """The position of a field of a table; None if the field is absent."""
+    index = table - _number(data, "<i", table)
+    if 4 + 2 * field >= _number(data, "<H", index):
+        return None
+    offset = _number(data, "<H", index + 4 + 2 * field)
+    return table + offset if offset else None
+
+
+def _table(data: bytes, table: int, field: int) -> int | None:
+    """The position of the table that a field refers to."""
+    position = _field(data, table, field)
+    return None if position is None else position + _number(data, "<I", position)
+
+
+def _vector(data: bytes, table: int, field: int, width: int) -> Iterator[int]:
+    """The positions of the entries of a vector of structs."""
+    start = _table(data, table, field)
+    if start is not None:
+        for k in range(_number(data, "<I", start)):
+            yield start + 4 + k * width
+
+
+# A bad offset in an Arrow buffer can crash the reader or make it read foreign memory; a few bytes can expand to
+# millions of rows, or to a long text in each of them. So the number of rows is checked first, columns are decoded one
+# at a time when they are needed, each is validated in full, and equal texts share one object.
 
 PARQUET, ARROW = b"PAR1", b"ARROW1"
 
@@ -29,7 +115,10 @@ def is_columnar(data: bytes) -> bool:
 
 def columnar_source(data: bytes, name: str) -> tuple[Source, Frame]:
     """The columns of a Parquet or Arrow file, and its origin."""
-    _need_pyarrow(name)
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise InputError(missing(f"Reading {name!r}", "parquet", "pyarrow", instead="Convert it to CSV")) from None
     file = "parquet" if data.startswith(PARQUET) else "arrow"
     opened = _attempt(lambda: _parquet(data, name) if file == "parquet" else _arrow(data, name))
     if opened is None:
@@ -77,7 +166,7 @@ def _attempt(step: Callable[[], Any]) -> Any:
     """The result of a step, or None if it fails: a forged file may cause any error in the libraries that read it."""
     try:
         return step()
-    except DataError:
+    except KeepsumError:
         raise
     except Exception:
         return None
@@ -88,7 +177,7 @@ def _is_valid(column: Any) -> bool:
 
 
 def _unreadable(name: str) -> DataError:
-    return DataError(f"File {name!r} must be a complete Parquet or Arrow file, but it cannot be read as one.")
+    return DataError(f"File {the.file(name)} must be a complete Parquet or Arrow file, but it cannot be read as one.")
 
 
 def _check_rows(rows: int, name: str) -> None:
@@ -148,7 +237,7 @@ def _check_type(column_type: Any, column: str) -> None:
     value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
     numbers = types.is_primitive(value_type) or types.is_decimal(value_type)
     if not (_is_text(value_type) or types.is_null(value_type) or numbers):
-        raise DataError(f"Column {column!r} must contain text or numbers, got another type. Leave it out.")
+        raise DataError(f"Column {the.column(column)} must contain text or numbers, got another type. Leave it out.")
 
 
 def _is_text(column_type: Any) -> bool:
@@ -159,7 +248,6 @@ def _is_text(column_type: Any) -> bool:
 
 
 def _column_types(schema: Any) -> dict[str, Any]:
-    """The columns and their types, without indices of pandas."""
     import narwhals as nw
 
     if len(set(schema.names)) < len(schema.names):
@@ -183,8 +271,8 @@ def values_of(series: Any, name: str) -> list[Any]:
             if type(problem).__name__ != "PanicException":
                 raise
     raise DataError(
-        f"Times in column {name!r} must be whole microseconds of the years 1 to 9999, but one is not. Convert them to "
-        f"text."
+        f"Times in column {the.column(name)} must be whole microseconds of the years 1 to 9999, but one is not. "
+        "Convert them to text."
     )
 
 
@@ -217,15 +305,7 @@ def coded(column: Any, name: str = "") -> Coded:
 
 
 def _counts(column: Any, name: str) -> Any:
-    """Machine numbers as an array, anything else as a list."""
     from pyarrow import types
 
     is_machine = types.is_integer(column.type) or types.is_float64(column.type)
     return column.to_numpy() if is_machine and not column.null_count else coded(column, name).to_list()
-
-
-def _need_pyarrow(name: str) -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise InputError(missing(f"Reading {name!r}", "parquet", "pyarrow", instead="Convert it to CSV")) from None

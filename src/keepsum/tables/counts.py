@@ -1,12 +1,10 @@
-"""Counts of any origin as 64-bit integers, with a check for everything that can be wrong.
-
-Messages name the row and the column, never a count.
-"""
+"""Counts of any origin as 64-bit integers, and which columns may hold them: by kind, never by size."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -14,8 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import IntArray
+from keepsum._saying import the
 from keepsum.errors import DataError
 from keepsum.lattice.matrix import INT64_MAX
+
+# Counts of any origin as 64-bit integers, with a check for everything that can be wrong.
+#
+# Messages name the row and the column, never a count.
 
 # Digits, and a decimal point or comma with zeros only. Three zeros could as well be thousands (1.000, 1,000), and four
 # ten thousands (1,0000, as in East Asia); no digits are grouped by another number.
@@ -63,7 +66,8 @@ def check_counts(
         and sum(map(abs, counts.tolist())) > INT64_MAX
     ):
         raise DataError(
-            f"Counts in column {column!r} must have a sum that fits 64 bits; it does not fit. Check the units."
+            f"Counts in column {the.column(column)} must have a sum that fits 64 bits; it does not fit. Check the "
+            "units."
         )
     return counts
 
@@ -75,11 +79,12 @@ def _refuse(bad: npt.NDArray[np.bool_], problem: str, where: Callable[[int], str
 
 
 def _bad_count(place: str, column: str, problem: str) -> DataError:
-    return DataError(f"Count in {place}, column {column!r}, must be a whole number, but it {problem}.")
+    return DataError(
+        f"Count in {the.row(place)}, column {the.column(column)}, must be a whole number, but it {problem}."
+    )
 
 
 def _from_objects(values: list[Any], where: Callable[[int], str], column: str, decimals: bool) -> IntArray:
-    """Counts from Python objects: text from a file, decimals, integers of any size."""
     if all(type(value) is str and value.isascii() and value.isdigit() and len(value) < 19 for value in values):
         return np.array(list(map(int, values)), dtype=np.int64)  # the usual case for files
     counts = np.empty(len(values), dtype=np.int64)
@@ -123,3 +128,51 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, Decimal):
         return value.is_nan()
     return isinstance(value, (float, np.floating)) and bool(value != value)
+
+
+# Which columns may hold counts: by the kind of their values, never by how large they are.
+
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}")
+_NUMBER = re.compile(r"[+-]?[0-9]*[.,]?[0-9]+(?:[eE][+-]?[0-9]+)?%?")
+_GROUPED = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")  # 1,000 may be meant as a whole number
+
+
+def are_whole(values: Iterable[Any]) -> bool:
+    """Whether all values that are not missing are whole numbers, and there are some.
+
+    >>> are_whole(["5", "12", ""]), are_whole(["5", "x"]), are_whole([1.5]), are_whole(["2020-01-31"]), are_whole([])
+    (True, False, False, False, False)
+    """
+    present = [value for value in values if not _is_blank(value)]
+    return bool(present) and all(map(_is_whole, present))
+
+
+def may_be_counts(values: Iterable[Any]) -> bool:
+    """Whether some values are whole numbers, and none is a date or has decimals; others may be signs such as ``<5``.
+
+    >>> [may_be_counts(values) for values in (["5", "<5"], ["5", "0.5"], ["2020-01-31", "5"], ["x"])]
+    [True, False, False, False]
+    """
+    present = [value for value in values if not _is_blank(value)]
+    return any(map(_is_whole, present)) and not any(map(_is_other, present))
+
+
+def _is_blank(value: Any) -> bool:
+    return is_missing(value) or (isinstance(value, str) and not value.strip())
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(WHOLE.fullmatch(value.strip()))
+    if isinstance(value, (float, Decimal, np.floating)):
+        return bool(np.isfinite(float(value)) and value == int(value))
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_other(value: Any) -> bool:
+    """Whether a value is a date or a number with decimals."""
+    if isinstance(value, str):
+        text = value.strip()
+        is_decimal = _NUMBER.fullmatch(text) and not WHOLE.fullmatch(text) and not _GROUPED.fullmatch(text)
+        return bool(is_decimal or _DATE.fullmatch(text))
+    return isinstance(value, (date, np.datetime64, float, Decimal, np.floating)) and not _is_whole(value)

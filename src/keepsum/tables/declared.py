@@ -8,56 +8,37 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keepsum._arguments import check_flag, check_text, check_texts, check_within
+from keepsum._saying import arg, the
 from keepsum._text import shown_name, shown_names, type_of
 from keepsum.errors import DataError, InputError
 from keepsum.tables.domain import Domain
 from keepsum.tables.source import Source
 from keepsum.tables.total_labels import is_total
 
-WITHIN_DIFFERS = "within= must agree with the domain, which already declares the nesting. Leave it out."
+WITHIN_DIFFERS = f"{arg.within} must agree with the domain, which already declares the nesting. Leave it out."
 CODES = frozenset({"code", "fips", "geoid", "zip", "zipcode", "postcode"})  # in the names of columns
 
 
 @dataclass(frozen=True)
-class Declared:
-    """The meaning of the columns of a table of counts.
+class DeclaredColumns:
+    """The meaning of the columns of a table of counts."""
 
-    Attributes
-    ----------
-    count
-        The column of counts; of a wide table, the name that the counts get.
-    axes
-        The columns that are axes; by default all that are nothing else.
-    within, domain
-        The parent of each nested axis, and the categories.
-    drop
-        Columns to leave out. If given, every column must be accounted for.
-    drop_rows
-        Labels whose rows are left out, by column.
-    carry
-        Columns that follow from an axis and are published with it, and that axis; None for the innermost one.
-    wide
-        The axis whose categories are columns, and these; None for all columns that are nothing else.
-    keep_order, dense
-        Whether the order of the rows is public, and whether every combination of categories is a cell.
-    quote_formulas
-        Whether labels that a spreadsheet would run are quoted.
-    named
-        Columns that other declarations name, so that numbers in them are labels.
-    """
-
-    count: str
-    axes: list[str] | None = None
+    count: str  # the column of counts; of a wide table, the name that the counts get
+    axes: list[str] | None = None  # the columns that are axes; by default all that are nothing else
+    # The parent of each nested axis, and the categories.
     within: dict[str, str] = field(default_factory=dict)
     domain: Domain | Mapping[str, Any] | None = None
-    drop: list[str] | None = None
-    drop_rows: Mapping[str, Any] = field(default_factory=dict)
+    drop: list[str] | None = None  # columns to leave out. If given, every column must be accounted for
+    drop_rows: Mapping[str, Any] = field(default_factory=dict)  # labels whose rows are left out, by column
+    # Columns that follow from an axis and are published with it, and that axis; None for the innermost one.
     carry: Mapping[str, str | None] = field(default_factory=dict)
+    # The axis whose categories are columns, and these; None for all columns that are nothing else.
     wide: tuple[str, list[str] | None] | None = None
+    # Whether the order of the rows is public, and whether every combination of categories is a cell.
     keep_order: bool = False
     dense: bool = False
-    quote_formulas: bool = False
-    named: frozenset[str] = frozenset()
+    quote_formulas: bool = False  # whether labels that a spreadsheet would run are quoted
+    named: frozenset[str] = frozenset()  # columns that other declarations name, so that numbers in them are labels
 
     @classmethod
     def checked(
@@ -75,12 +56,14 @@ class Declared:
         dense: Any = False,
         quote_formulas: Any = False,
         named: Sequence[str] = (),
-    ) -> Declared:
+    ) -> DeclaredColumns:
         """The declaration, if every argument is of a kind that can be used."""
         parents = check_within(within)
         chosen = None if axes is None else check_texts(axes, "Axes")
         if not isinstance(domain, (Domain, Mapping, type(None))):
-            raise InputError(f"domain= must be a Domain or a mapping from axes to categories, got {type_of(domain)}.")
+            raise InputError(
+                f"{arg.domain} must be a Domain or a mapping from axes to categories, got {type_of(domain)}."
+            )
         if isinstance(domain, Domain):
             if within is not None and parents != domain.within:
                 raise InputError(WITHIN_DIFFERS)
@@ -94,9 +77,9 @@ class Declared:
             _check_drop_rows(drop_rows),
             _check_carry(carry),
             _check_wide(wide),
-            check_flag(keep_order, "keep_order="),
-            check_flag(dense, "dense="),
-            check_flag(quote_formulas, "quote_formulas="),
+            check_flag(keep_order, f"{arg.keep_order}"),
+            check_flag(dense, f"{arg.dense}"),
+            check_flag(quote_formulas, f"{arg.quote_formulas}"),
             frozenset(named),
         )
 
@@ -125,11 +108,12 @@ class Declared:
         if extra and self.drop is not None:
             raise DataError(
                 f"Every column must be an axis, a parent, the count, carried or dropped, got {shown_names(extra)} as "
-                f"well. Include more columns with axes=, carry them along with carry=, or leave them out with drop=."
+                f"well. Include more columns {arg.axes:with}, carry them along {arg.carry:with}, or leave them out "
+                f"{arg.drop:with}."
             )
         return names
 
-    def long(self, source: Source) -> tuple[Source, Declared]:
+    def long(self, source: Source) -> tuple[Source, DeclaredColumns]:
         """The table without the rows to drop, a wide one as a long one with a row per count, and its declaration."""
         self._check_drop_rows_of_wide(source)
         counts = [self.count] if self.wide is None or self.wide[1] is None else self.wide[1]
@@ -137,19 +121,19 @@ class Declared:
             labels = [] if self.wide is None or self.wide[1] is not None else self._columns_of_labels
             if name in counts or (labels and name in source.names and name not in labels):
                 raise DataError(
-                    f"Rows to drop must be chosen by a column of labels, never by a count, got {shown_name(name)}."
+                    f"Rows to drop must be chosen by a column of labels, never by a count, got {the.name(name)}."
                 )
         source = source.without_rows(self.drop_rows)
         if self.wide is None:
             return source, self
         axis, columns = self.wide
         if axis in source.names:
-            raise DataError(f"The axis of a wide table must not be one of its columns, got {shown_name(axis)}.")
+            raise DataError(f"The axis of a wide table must not be one of its columns, got {the.name(axis)}.")
         if columns is None:
             others = {*self._columns_of_labels, *(self.drop or ())}
             if self.axes is None:
                 raise InputError(
-                    "The axes of a wide table must be named with axes= if its columns of counts are not listed."
+                    f"The axes of a wide table must be named {arg.axes:with} if its columns of counts are not listed."
                 )
             columns = [name for name in source.names if name not in others]
             self._refuse_codes(axis, columns)
@@ -166,14 +150,13 @@ class Declared:
 
     @property
     def _columns_of_labels(self) -> list[str]:
-        """The columns that are declared to have labels."""
         return [*(self.axes or ()), *self.within, *self.within.values(), *self.carry]
 
     def _check_drop_rows_of_wide(self, source: Source) -> None:
         if self.wide is not None and self.wide[0] in self.drop_rows and self.wide[0] not in source.names:
             raise DataError(
                 f"Rows to drop must be chosen by a column, but the categories of {shown_name(self.wide[0])} are "
-                f"columns. Leave out columns with drop=."
+                f"columns. Leave out columns {arg.drop:with}."
             )
 
     def _refuse_codes(self, axis: str, columns: Sequence[str]) -> None:
@@ -182,7 +165,8 @@ class Declared:
         if codes:
             raise DataError(
                 f"Columns of a wide table must be counts, but {shown_names(codes)} may be codes by their names. Carry "
-                f"them along with carry=, leave them out with drop=, or list the columns of counts with wide=."
+                f"them along {arg.carry:with}, leave them out {arg.drop:with}, or list the columns of counts "
+                f"{arg.wide:with}."
             )
 
     def _refuse_total_column(self, source: Source, columns: Sequence[str]) -> None:
@@ -194,7 +178,7 @@ class Declared:
         if totals:
             raise DataError(
                 f"Columns beside the counts of a wide table must be axes, but {shown_names(totals)} may be totals. "
-                f"Leave them out with drop={totals}."
+                f"Leave them out {arg.drop(totals):with}."
             )
 
 
@@ -219,13 +203,12 @@ def _check_carry(carry: Any) -> dict[str, str | None]:
 
 
 def _check_drop_rows(chosen: Any) -> Mapping[str, Any]:
-    """Rows to drop, as a mapping from columns to labels."""
     if not isinstance(chosen, (Mapping, type(None))):
-        raise InputError(f"drop_rows= must be a mapping from columns to labels, got {type_of(chosen)}.")
+        raise InputError(f"{arg.drop_rows} must be a mapping from columns to labels, got {type_of(chosen)}.")
     for name, labels in (chosen or {}).items():
         several = labels if isinstance(labels, (list, tuple, set, frozenset)) else [labels]
         if not all(isinstance(label, (str, int)) for label in several):
-            raise InputError(f"drop_rows= must have a label or a list of labels for column {shown_name(name)}.")
+            raise InputError(f"{arg.drop_rows} must have a label or a list of labels for column {shown_name(name)}.")
     return chosen or {}
 
 
@@ -236,7 +219,7 @@ def _check_wide(wide: Any) -> tuple[str, list[str] | None] | None:
     if isinstance(wide, str):
         return check_text(wide, "The axis of a wide table"), None
     if not isinstance(wide, Mapping) or len(wide) != 1:
-        raise InputError("wide= must be the name of an axis, or a mapping from one axis to its columns.")
+        raise InputError(f"{arg.wide} must be the name of an axis, or a mapping from one axis to its columns.")
     ((axis, columns),) = wide.items()
     names = check_texts(columns, "Columns of a wide table")
     if len(set(names)) < len(names):

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import IntArray
-from keepsum._text import given, printable, shown_name, shown_names, type_of
+from keepsum._saying import the
+from keepsum._text import given, how_many, printable, shown_name, shown_names, type_of
 from keepsum.errors import DomainError
-from keepsum.tables.axes import MAX_AXES, MAX_CELLS, Axis, Family, Label, make_axes, quoted
+from keepsum.tables.axes import MAX_AXES, MAX_CELLS, Axis, Label, NestedCells, make_axes, quoted
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -129,7 +130,7 @@ class Domain:
         for axis in self._axes:
             if isinstance(name, str) and axis.name == name:
                 return axis
-        raise DomainError(f"An axis must be one of {quoted(self.axes)}, got {shown_name(name)}. Check the spelling.")
+        raise DomainError(f"An axis must be one of {quoted(self.axes)}, got {the.name(name)}. Check the spelling.")
 
     def categories(self, name: str) -> tuple[Any, ...]:
         """The categories of an axis; for a nested axis, tuples that start with the outermost parent."""
@@ -150,8 +151,8 @@ class Domain:
     def __repr__(self) -> str:
         families = (" > ".join(f"{name} {len(self.axis(name)):,}" for name in f.codes) for f in self.families)
         zeros = self.structural_zeros
-        less = f", less {zeros:,} structural zero{'s' * (zeros != 1)}" if zeros else ""
-        return printable(f"Domain({', '.join(families)}{less}: {self.size:,} cell{'s' * (self.size != 1)})")
+        less = f", less {how_many(zeros, 'structural zero')}" if zeros else ""
+        return printable(f"Domain({', '.join(families)}{less}: {how_many(self.size, 'cell')})")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
@@ -277,7 +278,7 @@ class Domain:
     # -- internals ----------------------------------------------------------------------------------
 
     @cached_property
-    def families(self) -> tuple[Family, ...]:
+    def families(self) -> tuple[NestedCells, ...]:
         """The families of nested axes: the grid is their product, in row-major order."""
         members: dict[str, list[Axis]] = {}
         for axis in self._axes:
@@ -285,7 +286,7 @@ class Domain:
             while root.parent is not None:
                 root = root.parent
             members.setdefault(root.name, []).append(axis)
-        return tuple(Family.of(axes) for axes in members.values())
+        return tuple(NestedCells.of(axes) for axes in members.values())
 
     def _cells_only(self, grid: IntArray) -> IntArray:
         return np.delete(grid, self._impossible) if len(self._impossible) else grid
@@ -319,7 +320,7 @@ class Domain:
 
 
 def _not_a_category(axis: str, label: object) -> str:
-    return f"A label of axis {axis!r} must be one of its categories, got {shown_name(label)}."
+    return f"A label of axis {the.column(axis)} must be one of its categories, got {shown_name(label)}."
 
 
 def describe(cell: Mapping[str, Label]) -> str:

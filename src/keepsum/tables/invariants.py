@@ -14,7 +14,8 @@ from scipy import sparse
 
 from keepsum._arguments import check_texts, check_whole
 from keepsum._arrays import IntArray
-from keepsum._text import printable, type_of
+from keepsum._saying import the
+from keepsum._text import how_many, printable, type_of
 from keepsum.errors import InputError
 from keepsum.lattice.matrix import as_integers, as_matrix, frozen, product
 from keepsum.tables.axes import MAX_CELLS, Label
@@ -38,7 +39,7 @@ def describe_margin(height: int, axes: Sequence[str], parents: Iterable[str | No
     if not axes:
         return "the grand total"
     innermost = [axis for axis in axes if axis not in set(parents)]
-    return f"{height:,} total{'s' * (height != 1)} of {' × '.join(innermost)}"
+    return f"{how_many(height, 'total')} of {' × '.join(innermost)}"
 
 
 def describe_rows(names: Sequence[str], kind: RowsKind) -> str:
@@ -59,7 +60,7 @@ def describe_rows(names: Sequence[str], kind: RowsKind) -> str:
     return f"{height:,} named {total}s: {', '.join(names[:SHOWN_NAMES])}{more}"
 
 
-class Counted(Protocol):
+class HasCounts(Protocol):
     """A count for every cell of a domain."""
 
     @property
@@ -71,7 +72,7 @@ class Counted(Protocol):
         """One count per cell."""
 
 
-class Part(Protocol):
+class DeclaredTotals(Protocol):
     """Totals that were declared together."""
 
     @property
@@ -197,7 +198,7 @@ class Invariants:
     """
 
     size: int
-    parts: tuple[Part, ...]
+    parts: tuple[DeclaredTotals, ...]
     domain: Domain | None = None
 
     # -- ways to declare totals ---------------------------------------------------------------------
@@ -206,10 +207,12 @@ class Invariants:
     def margins(cls, domain: Domain, margins: Iterable[Iterable[str]]) -> Invariants:
         """Keep the margin over each of these sets of axes; the empty set is the grand total."""
         if not isinstance(domain, Domain):
-            raise InputError(f"Margins must be over a Domain, got {type_of(domain)}. Use table.domain for a table.")
+            raise InputError(
+                f"Margins must be over a Domain, got {type_of(domain)}. Use {the.call('table.domain')} for a table."
+            )
         if not isinstance(margins, Iterable):
             raise InputError(f"Margins must be a list of lists of axes, got {type_of(margins)}.")
-        parts: list[Part] = []
+        parts: list[DeclaredTotals] = []
         for axes in [margins] if isinstance(margins, str) else margins:
             margin = Margin(domain, domain.closure(axes))
             if margin not in parts:
@@ -283,15 +286,15 @@ class Invariants:
             return self.domain.name(index)
         return f"cell {check_whole(index, 'The index of a cell', 0, self.size - 1)}"
 
-    def totals(self, counts: Counted | npt.ArrayLike) -> npt.NDArray[Any]:
+    def totals(self, counts: HasCounts | npt.ArrayLike) -> npt.NDArray[Any]:
         """The kept totals of a table, exactly."""
         return product(self.coefficients, self._values(counts))
 
-    def holds(self, a: Counted | npt.ArrayLike, b: Counted | npt.ArrayLike) -> bool:
+    def holds(self, a: HasCounts | npt.ArrayLike, b: HasCounts | npt.ArrayLike) -> bool:
         """Whether two tables agree on every kept total."""
         return bool(np.array_equal(self.totals(a), self.totals(b)))
 
-    def broken(self, a: Counted | npt.ArrayLike, b: Counted | npt.ArrayLike) -> list[str]:
+    def broken(self, a: HasCounts | npt.ArrayLike, b: HasCounts | npt.ArrayLike) -> list[str]:
         """The names of the totals on which two tables differ."""
         return [self.name(int(row)) for row in np.flatnonzero(self.totals(a) != self.totals(b))]
 
@@ -302,7 +305,7 @@ class Invariants:
     def __repr__(self) -> str:
         return printable(f"Invariants({self.describe()}; {self.size:,} cells)")
 
-    def _values(self, counts: Counted | npt.ArrayLike) -> IntArray:
+    def _values(self, counts: HasCounts | npt.ArrayLike) -> IntArray:
         """The counts of a table over the cells of the invariants, as a flat array."""
         domain = getattr(counts, "domain", None)
         if domain is not None and self.domain is not None and domain != self.domain:
@@ -333,6 +336,6 @@ def _row_names(names: Sequence[str] | None, height: int, noun: str) -> tuple[str
         return tuple(f"{noun} {k}" for k in range(height))
     row_names = check_texts(names, "Names of totals")
     if len(row_names) != height:
-        totals, got = f"{height:,} total{'s' * (height != 1)}", f"{len(row_names):,} name{'s' * (len(row_names) != 1)}"
+        totals, got = how_many(height, "total"), how_many(len(row_names), "name")
         raise InputError(f"Each total must have one name: {totals}, got {got}.")
     return tuple(row_names)

@@ -1,7 +1,4 @@
-"""Named columns of any origin, and which of them are axes.
-
-Messages name the row and the column, never a count.
-"""
+"""Named columns of any origin, as codes, and which of them are axes."""
 
 from __future__ import annotations
 
@@ -12,15 +9,127 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from keepsum._arguments import check_texts
+from keepsum._arrays import IntArray, Integers
+from keepsum._saying import arg, the
 from keepsum._text import shown_name, shown_names
 from keepsum.errors import DataError
 from keepsum.tables.axes import MAX_AXES, check_nesting
-from keepsum.tables.coded import Coded
-from keepsum.tables.counts import is_missing
+from keepsum.tables.counts import are_whole, is_missing
 from keepsum.tables.findings import Numbers, refuse
-from keepsum.tables.whole_numbers import are_whole
+
+# Columns of labels as codes: the different values once, and for each row which of them it has.
+#
+# A file has millions of rows but few different labels. What is checked, translated or looked up is the labels; rows
+# are arrays of integers.
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A column of labels.
+
+    Examples
+    --------
+    >>> column = Coded.of(["f", "m", "m", "f"])
+    >>> column.values, column.codes.tolist()
+    (['f', 'm'], [0, 1, 1, 0])
+    >>> column.translated(str.upper).values
+    ['F', 'M']
+    """
+
+    values: list[Any]  # the different values, each of which some row has, in the order of their first rows
+    codes: Integers  # the position of each row's value among them
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @classmethod
+    def of(cls, rows: Sequence[Any]) -> Coded:
+        """The column with these values in its rows; values of different types, such as 1 and True, are different."""
+        keys: Sequence[Any] = rows
+        if len(set(map(type, rows))) > 1:
+            keys = list(zip(map(type, rows), rows, strict=True))
+        try:
+            first = dict.fromkeys(keys)
+        except TypeError:  # unhashable values such as lists, which are no labels
+            return cls(list(rows), np.arange(len(rows)))
+        place = {key: code for code, key in enumerate(first)}
+        codes = np.fromiter((place[key] for key in keys), dtype=np.int32, count=len(rows))
+        return cls([key if keys is rows else key[1] for key in first], codes)
+
+    @classmethod
+    def from_codes(cls, values: Sequence[Any], codes: Integers) -> Coded:
+        """The column of a dictionary and codes; values that no row has are left out."""
+        if _is_in_order(codes, len(values)):
+            return cls(list(values), codes)
+        first_rows = np.full(len(values), len(codes), dtype=np.int64)
+        first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment counts: that of the first row
+        order = np.argsort(first_rows, kind="stable")
+        order = order[first_rows[order] < len(codes)]
+        new_codes = np.zeros(len(values), dtype=np.int32)
+        new_codes[order] = np.arange(len(order))
+        return cls([values[code] for code in order.tolist()], new_codes[codes])
+
+    def translated(self, translate: Callable[[Any], Any]) -> Coded:
+        """The column with other values; if two become equal, their rows have the same value."""
+        return self.replaced([translate(value) for value in self.values])
+
+    def replaced(self, values: Sequence[Any]) -> Coded:
+        """The column with these values instead, in the same order."""
+        merged = Coded.of(values)
+        if len(merged.values) == len(self.values):
+            return Coded(list(values), self.codes)
+        return Coded(merged.values, merged.codes[self.codes])
+
+    def rows(self, chosen: Integers | npt.NDArray[np.bool_]) -> Coded:
+        """Some of the rows."""
+        return Coded.from_codes(self.values, self.codes[chosen])
+
+    def first_row(self, is_wanted: Callable[[Any], bool]) -> int | None:
+        """The first row whose value is wanted; None if there is none."""
+        for code, value in enumerate(self.values):  # in the order of their first rows
+            if is_wanted(value):
+                return int(np.argmax(self.codes == code))
+        return None
+
+    def looked_up(self, places: Mapping[Any, int]) -> IntArray:
+        """The place of each row's value; -1 for a value that has none."""
+        table: IntArray = np.array([places.get(value, -1) for value in self.values], dtype=np.int64)
+        return table[self.codes]
+
+    def to_list(self) -> list[Any]:
+        """The value of each row."""
+        return [self.values[code] for code in self.codes.tolist()]
+
+
+def _is_in_order(codes: Integers, values: int) -> bool:
+    """Whether every value has a row, and the first rows of the values are in order."""
+    if not len(codes) or int(codes[0]) != 0:
+        return False
+    largest = np.maximum.accumulate(codes)
+    return int(largest[-1]) == values - 1 and bool((np.diff(largest) <= 1).all())
+
+
+def combined(columns: Sequence[Coded]) -> Integers:
+    """A number for each row, equal for two rows if and only if they agree on every column.
+
+    >>> combined([Coded.of(["a", "a", "b"]), Coded.of([1, 2, 1])]).tolist()
+    [0, 1, 2]
+    """
+    keys: Integers = np.zeros(len(columns[0]), dtype=np.int64)
+    width = 1
+    for column in columns:
+        if width * len(column.values) >= 2**62:
+            distinct, keys = np.unique(keys, return_inverse=True)
+            width = len(distinct)
+        keys = keys * max(1, len(column.values)) + column.codes
+        width *= max(1, len(column.values))
+    return keys
+
+
+# Messages name the row and the column, never a count.
 
 DEFAULT_COUNT = "count"  # what the column of counts is called if nobody says otherwise
 _NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d(?:[eE][+-]?\d+)?\s*%?")  # in any script, with thousands separators
@@ -38,33 +147,30 @@ class Source:
     height: int | None = None  # the number of rows, if it is known before any column is read
 
     def axes(
-        self,
-        count: str,
-        wanted: str | Sequence[str] | None,
-        within: Mapping[str, str],
-        declared: Collection[str] = (),
+        self, count: str, wanted: str | Sequence[str] | None, within: Mapping[str, str], declared: Collection[str] = ()
     ) -> list[str]:
         """The axis columns: the given ones with the parents of nested axes, or every column but the count."""
         known_names = set(self.names)
         if count == DEFAULT_COUNT and count not in known_names:
             several = len(self.columns_where(are_whole)) > 1
             raise DataError(
-                f"The column of counts must be named: {self.column_choices()}. Pass count=COLUMN"
-                f"{', or name the columns with wide= if several have counts' if several else ''}."
+                f"The column of counts must be named: {self.column_choices()}. {arg.count.of('COLUMN'):Pass}"
+                f"{f', or name the columns {arg.wide:with} if several have counts' if several else ''}."
             )
         if not isinstance(count, str) or count not in known_names:
             raise DataError(
-                f"The count column must be {self.column_choices()}, got {shown_name(count)}. Name it with count=."
+                f"The count column must be {self.column_choices()}, got {shown_name(count)}. Name it {arg.count:with}."
             )
         axes = [name for name in self.names if name != count] if wanted is None else check_texts(wanted, "Axes")
         for name in [*axes, *within, *within.values()]:
             if name not in known_names:
-                raise DataError(f"An axis must be {self.column_choices()}, got {shown_name(name)}.")
+                raise DataError(f"An axis must be {self.column_choices()}, got {the.name(name)}.")
             if name == count:
-                raise DataError(f"Column {name!r} must be an axis or the count, not both.")
+                raise DataError(f"Column {the.column(name)} must be an axis or the count, not both.")
         if len(set(axes)) > MAX_AXES:
             raise DataError(
-                f"A table must have at most {MAX_AXES} axes, got {len(set(axes)):,} columns. Choose them with axes=."
+                f"A table must have at most {MAX_AXES} axes, got {len(set(axes)):,} columns. Choose them "
+                f"{arg.axes:with}."
             )
         check_nesting(self.names, within)
         if wanted is None:
@@ -81,7 +187,7 @@ class Source:
     def check_column(self, name: str, what: str, count: str | None = None) -> None:
         """Refuse a name that is no column, or is the count."""
         if name not in self.names:
-            raise DataError(f"{what} must be {self.column_choices()}, got {shown_name(name)}.")
+            raise DataError(f"{what} must be {self.column_choices()}, got {the.name(name)}.")
         if name == count:
             raise DataError(f"{what} must not be the count column {shown_name(name)}.")
 
@@ -92,7 +198,7 @@ class Source:
         if count in others:
             raise DataError(
                 f"The counts of a wide table must get a name that no column has, got {shown_name(count)}. Name them "
-                f"with count=."
+                f"{arg.count:with}."
             )
 
         def labels(name: str) -> Coded:
@@ -126,14 +232,14 @@ class Source:
         stays: Any = None
         for name, labels in chosen.items():
             if name not in self.names:
-                raise DataError(f"A column of rows to drop must be {self.column_choices()}, got {shown_name(name)}.")
+                raise DataError(f"A column of rows to drop must be {self.column_choices()}, got {the.name(name)}.")
             column = self.labels(name)
             wanted = [labels] if isinstance(labels, (str, int)) else list(labels)
             missing = next((label for label in wanted if str(label) not in map(str, column.values)), None)
             if missing is not None:
                 raise DataError(
-                    f"Rows to drop must be in the data, but column {name!r} has no label {shown_name(missing)}. Check "
-                    f"the spelling."
+                    f"Rows to drop must be in the data, but column {the.column(name)} has no label "
+                    f"{shown_name(missing)}. Check the spelling."
                 )
             texts = set(map(str, wanted))
             here = np.array([str(value) not in texts for value in column.values], dtype=bool)[column.codes]

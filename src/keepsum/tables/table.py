@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,32 +15,157 @@ import numpy.typing as npt
 
 from keepsum._arguments import as_array, check_flag, check_within, plain_text
 from keepsum._arrays import IntArray
+from keepsum._saying import arg, the
 from keepsum._text import shown_names, type_of
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
-from keepsum.tables.axes import quoted
-from keepsum.tables.carried import Carried
-from keepsum.tables.carried import carry as carry_along
-from keepsum.tables.cells import arrange, check_declared, check_labels, refuse_many_rows
-from keepsum.tables.coded import Coded
+from keepsum.tables.axes import match_column_types, quoted
+from keepsum.tables.cells import Carried, arrange, check_declared, check_labels, refuse_many_rows
+from keepsum.tables.cells import carry as carry_along
 from keepsum.tables.columns import check_frame, coded, values_of
-from keepsum.tables.counted import check_counted
 from keepsum.tables.counts import check_counts
-from keepsum.tables.declared import WITHIN_DIFFERS, Declared
+from keepsum.tables.declared import WITHIN_DIFFERS, DeclaredColumns
 from keepsum.tables.domain import Domain
-from keepsum.tables.eager import eager
-from keepsum.tables.formulas import check_names, quoted_categories, quoted_columns, quoted_domain, quoted_origin
-from keepsum.tables.frames import columns_of, frame_of
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.labels import match_column_types
-from keepsum.tables.near_labels import refuse_near_labels
-from keepsum.tables.origins import INDEX, Frame, Origin
-from keepsum.tables.records import Records
-from keepsum.tables.reversed_nesting import refuse_reversed_nesting
-from keepsum.tables.source import Source
-from keepsum.tables.traps import refuse_traps
+from keepsum.tables.origins import INDEX, Frame, Origin, Records, TextFile
+from keepsum.tables.released import check_counted, columns_of, frame_of
+from keepsum.tables.source import Coded, Source
+from keepsum.tables.traps import refuse_near_labels, refuse_reversed_nesting, refuse_traps
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
+
+
+# Frames that are queries: those of polars are collected, others are refused with the call that runs them.
+
+TO_MEMORY = {
+    "pyspark": "toPandas()",
+    "dask": "compute()",
+    "dask_expr": "compute()",
+    "ibis": "to_pyarrow()",
+    "duckdb": "to_arrow_table()",
+    "_duckdb": "to_arrow_table()",
+    "sqlframe": "toPandas()",
+    "daft": "to_arrow()",
+    "vaex": "to_arrow_table()",
+}
+
+
+def eager(frame: Any) -> Any:
+    """The frame in memory: a polars LazyFrame is collected, a record batch of pyarrow is a table."""
+    library, kind = type(frame).__module__.partition(".")[0], type(frame).__name__
+    if library in TO_MEMORY:
+        name = library.removeprefix("_")
+        raise InputError(
+            f"The frame must be in memory, as a pandas, polars or pyarrow table, got a query of {name}. Pass "
+            f"{the.call(f'frame.{TO_MEMORY[library]}')}."
+        )
+    if (library, kind) == ("pyarrow", "RecordBatch"):
+        import pyarrow
+
+        return pyarrow.Table.from_batches([frame])
+    if (library, kind) != ("polars", "LazyFrame"):
+        return frame
+    collected = None
+    try:
+        collected = frame.collect()
+    except Exception:  # not passed on, because it may contain data
+        del frame
+    if collected is None:
+        raise InputError("The LazyFrame must be a query that polars can collect, but it failed. Collect it to see why.")
+    return collected
+
+
+# Labels that a spreadsheet would run as formulas, such as ``=cmd()``: an apostrophe in front makes them text.
+#
+# Labels are quoted before anything is declared, hashed or published, so that a table, its certificate and a file of
+# it that is read again have the same ones.
+
+# What a formula begins with, in East Asian width too; a line end or a tab is skipped by some programs.
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-][0-9]+([.,][0-9]+)?")
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet may run this text; numbers with a sign are numbers.
+
+    >>> [text for text in ("=cmd()", " +x", "-5 to 0", "@a", "-5", "+1.5", "5-9", "a=b") if is_formula(text)]
+    ['=cmd()', ' +x', '-5 to 0', '@a']
+    """
+    return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+
+
+def quoted_label(label: Any) -> Any:
+    """A label with an apostrophe in front if a spreadsheet may run it; anything else as it is."""
+    return f"'{label}" if isinstance(label, str) and is_formula(label) else label
+
+
+def quoted_columns(columns: Mapping[str, Coded]) -> dict[str, Coded]:
+    """Columns with quoted labels."""
+    for name, column in columns.items():
+        _check_different(name, _texts_in(column.values))
+    return {name: column.translated(quoted_label) for name, column in columns.items()}
+
+
+def quoted_origin(origin: Origin | None) -> Origin | None:
+    """What a table came as; of a wide one, the names of columns are labels."""
+    if origin is None or origin.wide is None:
+        return origin
+    changed = replace(origin, columns=tuple(map(quoted_label, origin.columns)))
+    if isinstance(changed, TextFile):
+        return replace(changed, quoted_names=frozenset(map(quoted_label, changed.quoted_names)))
+    return changed
+
+
+def quoted_categories(declared: Domain | Mapping[str, Any] | None) -> Domain | Mapping[str, Any] | None:
+    """Declared categories with quoted labels; a mapping may be of any form that ``Domain`` takes."""
+    if isinstance(declared, Domain):
+        return quoted_domain(declared)
+    for name, categories in (declared or {}).items():
+        _check_different(name, _texts_in(categories))
+    return None if declared is None else {name: _quoted_inside(categories) for name, categories in declared.items()}
+
+
+def quoted_domain(domain: Domain) -> Domain:
+    """The cells with quoted labels."""
+    for name in domain.axes:
+        _check_different(name, _texts_in(domain.axis(name).labels))
+    return domain.relabelled(quoted_label)
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse names of columns that a spreadsheet may run: they are published as they are."""
+    formulas = [name for name in names if is_formula(name)]
+    if formulas:
+        raise DataError(
+            f"Names of columns must not be formulas if labels are quoted, got {shown_names(formulas)}. Rename them."
+        )
+
+
+def _quoted_inside(categories: Any) -> Any:
+    if isinstance(categories, Mapping):
+        return {_quoted_inside(parent): _quoted_inside(labels) for parent, labels in categories.items()}
+    if isinstance(categories, (list, tuple)):
+        return type(categories)(map(_quoted_inside, categories))
+    return quoted_label(categories)
+
+
+def _texts_in(categories: Any) -> list[str]:
+    """The labels of an axis that are text; those of its parents are compared with each other elsewhere."""
+    if isinstance(categories, Mapping):
+        return [text for labels in categories.values() for text in _texts_in(labels)]
+    if isinstance(categories, (list, tuple)):
+        labels = [label[-1] if isinstance(label, (list, tuple)) and label else label for label in categories]
+        return [label for label in labels if isinstance(label, str)]
+    return []
+
+
+def _check_different(name: str, labels: Iterable[str]) -> None:
+    before = set(labels)
+    if any(is_formula(label) and f"'{label}" in before for label in before):
+        raise DataError(
+            f"Labels of {name!r} must be different once formulas are quoted, but two differ by an apostrophe in front "
+            f"alone. Rename one of them."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +217,9 @@ class Table:
         domain = axes if isinstance(axes, Domain) else Domain(axes, within)
         if isinstance(axes, Domain) and check_within(within) not in ({}, axes.within):
             raise InputError(WITHIN_DIFFERS)
-        array = _as_array(counts)
+        array = np.ma.asanyarray(counts) if isinstance(counts, np.ma.MaskedArray) else as_array(counts)
+        if array is None:
+            raise DataError("Counts must be an array with rows of one length, got rows of different lengths.")
         if array.shape not in (domain.shape, (domain.size,)):
             raise DataError(f"Counts must have shape {domain.shape} or ({domain.size},), got {array.shape}.")
         values = check_counts(array.ravel(), lambda i: _array_cell(i, array.shape), "counts")
@@ -142,7 +270,7 @@ class Table:
         within, drop, drop_rows, keep_order, dense, carry, wide, quote_formulas
             See :func:`keepsum.read_table`. A crosstab of pandas needs no arguments.
         """
-        declared = Declared.checked(
+        declared = DeclaredColumns.checked(
             count, axes, within=within, domain=domain, drop=drop, drop_rows=drop_rows, carry=carry, wide=wide,
             keep_order=keep_order, dense=dense, quote_formulas=quote_formulas,
         )  # fmt: skip
@@ -151,7 +279,7 @@ class Table:
 
     def keep(self, *margins: str | Iterable[str], total: bool = False) -> Invariants:
         """The totals to keep: an axis, or a list of axes, per margin; ``total`` adds the grand total."""
-        return Invariants.margins(self.domain, [*margins, []] if check_flag(total, "total=") else margins)
+        return Invariants.margins(self.domain, [*margins, []] if check_flag(total, f"{arg.total}") else margins)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """All cells and counts as a data frame of the library that the table came from, or of another.
@@ -176,7 +304,7 @@ class Table:
         return f"<p><b>Table</b> {html.escape(repr(self.domain)[7:-1])}. The counts are confidential and not shown.</p>"
 
 
-def table_of(source: Source, declared: Declared, origin: Origin | None = None, stacklevel: int = 3) -> Table:
+def table_of(source: Source, declared: DeclaredColumns, origin: Origin | None = None, stacklevel: int = 3) -> Table:
     """A table from named columns of any origin; otherwise like ``Table.from_frame``."""
     source, declared = declared.long(source)
     if origin is not None and declared.wide is not None:
@@ -215,12 +343,19 @@ def quoted_table(table: Table) -> Table:
     return replace(table, domain=quoted_domain(table.domain))
 
 
-def frame_source(frame: IntoDataFrame, declared: Declared) -> tuple[Source, Frame, Declared]:
+def frame_source(frame: IntoDataFrame, declared: DeclaredColumns) -> tuple[Source, Frame, DeclaredColumns]:
     """The columns of a data frame, and its origin; a crosstab of pandas declares itself."""
     import narwhals as nw
 
     frame, declared = _crosstab(eager(frame), declared)
-    _check_column_names(frame)
+    # Check that the names of columns are different texts; data frames allow more than that
+    columns = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    names = list(columns) if isinstance(columns, Iterable) else []
+    if not all(isinstance(name, str) for name in names):
+        raise InputError("Names of the frame's columns must be text, got other names. Rename the columns first.")
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InputError(f"Columns of the frame must have different names, got {shown_names(sorted(twice))} twice.")
     data = nw.from_native(frame, eager_only=True, pass_through=True)
     if not isinstance(data, nw.DataFrame):
         raise InputError(f"The frame must be a pandas, polars or pyarrow table, got {type_of(frame)}.")
@@ -246,7 +381,7 @@ def frame_source(frame: IntoDataFrame, declared: Declared) -> tuple[Source, Fram
     return source, Frame(data.implementation.value, source.names, dict(data.schema)), declared
 
 
-def _crosstab(frame: Any, declared: Declared) -> tuple[Any, Declared]:
+def _crosstab(frame: Any, declared: DeclaredColumns) -> tuple[Any, DeclaredColumns]:
     """A crosstab of pandas, whose rows and columns are named after axes, as a wide frame with its declaration."""
     rows = list(getattr(getattr(frame, "index", None), "names", ()))
     spread = getattr(getattr(frame, "columns", None), "name", None)
@@ -270,29 +405,12 @@ def _labels(series: Any) -> Coded:
     return Coded.of(values_of(series, series.name))
 
 
-def _check_column_names(frame: Any) -> None:
-    """Check that the names of columns are different texts; data frames allow more than that."""
-    columns = getattr(frame, "column_names", getattr(frame, "columns", ()))
-    names = list(columns) if isinstance(columns, Iterable) else []
-    if not all(isinstance(name, str) for name in names):
-        raise InputError("Names of the frame's columns must be text, got other names. Rename the columns first.")
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise InputError(f"Columns of the frame must have different names, got {shown_names(sorted(twice))} twice.")
-
-
-def _as_array(counts: Any) -> npt.NDArray[Any]:
-    array = np.ma.asanyarray(counts) if isinstance(counts, np.ma.MaskedArray) else as_array(counts)
-    if array is None:
-        raise DataError("Counts must be an array with rows of one length, got rows of different lengths.")
-    return array
-
-
 def _array_cell(i: int, shape: tuple[int, ...]) -> str:
     return f"cell [{', '.join(str(int(k)) for k in np.unravel_index(i, shape))}]"
 
 
 PUBLISHED_LIST = (
     "The categories of {} were taken from the data, so the list of them is published, and if the data has no rows for "
-    "counts of 0, it shows which counts are not 0. Declare them with domain= if being in the list is confidential."
+    f"counts of 0, it shows which counts are not 0. Declare them {arg.domain:with} if being in the list is "
+    "confidential."
 )

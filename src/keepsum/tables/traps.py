@@ -1,7 +1,4 @@
-"""Mistakes that would publish nonsense in silence: rows of totals, nested columns taken for independent ones.
-
-They are noticed by labels alone, never by a count, and only on axes whose categories nobody declared.
-"""
+"""Mistakes that would publish nonsense in silence: rows of totals, nesting not declared or reversed, near labels."""
 
 from __future__ import annotations
 
@@ -11,11 +8,74 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from keepsum._arrays import Integers, ranked
+from keepsum._saying import arg, the
+from keepsum._text import shown_name
+from keepsum.errors import DataError
 from keepsum.tables.axes import Label, group_families
-from keepsum.tables.coded import Coded, combined
-from keepsum.tables.findings import Finding, Following, Nested, Same, Sparse, Totals, refuse
-from keepsum.tables.source import with_parents
+from keepsum.tables.findings import Finding, Following, NestedAxes, Same, Sparse, TotalLabels, refuse
+from keepsum.tables.source import Coded, combined, with_parents
 from keepsum.tables.total_labels import is_total, may_name_parent
+
+# Labels that differ only in spaces or case, as if one category were written in two ways.
+#
+# They are noticed by labels alone, never by a count, and only on axes whose categories nobody declared.
+
+
+def refuse_near_labels(columns: Mapping[str, Coded], within: Mapping[str, str], declared: Collection[str]) -> None:
+    """Refuse two categories of an axis (of one parent, if it is nested) whose labels differ only in spaces or case.
+
+    Parameters
+    ----------
+    columns, within
+        The axes, and the parent of each nested one.
+    declared
+        The axes whose categories are declared: these are meant as they are.
+    """
+    for name, column in columns.items():
+        if name in declared:
+            continue
+        pair = _near(column, [columns[axis] for axis in with_parents([name], within) if axis != name])
+        if pair is not None:
+            first, second = map(shown_name, pair)
+            raise DataError(
+                f"Labels {first} and {second} in column {the.column(name)} differ only in spaces or case, as if they "
+                f"were one category. Correct the data, or declare the categories of {name!r} {arg.domain:with} if "
+                "they are two."
+            )
+
+
+def _near(column: Coded, parents: list[Coded]) -> tuple[Label, Label] | None:
+    """Two labels of one parent that differ only in spaces or case, if there are any."""
+    spellings: dict[str, list[int]] = {}
+    for code, label in enumerate(column.values):
+        if isinstance(label, str):
+            spellings.setdefault(plain(label), []).append(code)
+    groups = [codes for codes in spellings.values() if len(codes) > 1]
+    if not parents or not groups:
+        return next(((column.values[codes[0]], column.values[codes[1]]) for codes in groups), None)
+    group_of = {code: group for group, codes in enumerate(groups) for code in codes}
+    may_be_near = np.zeros(len(column.values), dtype=bool)
+    may_be_near[list(group_of)] = True
+    rows = np.flatnonzero(may_be_near[column.codes])
+    path = combined(parents)[rows]
+    first_codes: dict[tuple[int, int], int] = {}
+    for owner, code in dict.fromkeys(zip(path.tolist(), column.codes[rows].tolist(), strict=True)):
+        first = first_codes.setdefault((owner, group_of[code]), code)
+        if first != code:
+            return column.values[first], column.values[code]
+    return None
+
+
+def plain(label: str) -> str:
+    r"""A label without what is hardly seen: the case of letters, and spaces around and between words.
+
+    >>> plain("Lake ") == plain("lake"), plain("St.\xa0 Clair") == plain("St. Clair"), plain("Lake") == plain("Lakes")
+    (True, True, False)
+    """
+    return " ".join(label.casefold().split())
+
+
+# Mistakes that would publish nonsense in silence: rows of totals, nested columns taken for independent ones.
 
 FIRST_ROWS = 10**4  # looked at before all rows: enough to see that a column does not determine another
 
@@ -51,7 +111,7 @@ def find_trap(
     for name in undeclared:
         totals = _totals(name, columns, within.get(name))
         if totals:
-            return Totals(name, tuple(totals), name == wide)
+            return TotalLabels(name, tuple(totals), name == wide)
     if dense or not undeclared or not len(next(iter(columns.values()))):
         return None
     return _nested(columns, within, undeclared) or _sparse(columns, within)
@@ -61,7 +121,6 @@ def find_trap(
 
 
 def _totals(name: str, columns: Mapping[str, Coded], parent: str | None) -> list[Label]:
-    """The labels of an axis that look like totals."""
     column = columns[name]
     if len(column.values) == 1:  # a column of one label has nothing that could be counted twice
         return []
@@ -139,13 +198,13 @@ def _nested(columns: Mapping[str, Coded], within: Mapping[str, str], undeclared:
             return Following(child, above[0])
         parents[child] = max(above, key=lambda name: sizes[name])
     if parents:
-        return Nested(tuple(parents.items()), tuple({**within, **parents}.items()))
+        return NestedAxes(tuple(parents.items()), tuple({**within, **parents}.items()))
     return _nearly_nested(paths, sizes, within, undeclared)
 
 
 def _nearly_nested(
     paths: Mapping[str, Integers], sizes: Mapping[str, int], within: Mapping[str, str], undeclared: Sequence[str]
-) -> Nested | None:
+) -> NestedAxes | None:
     """An undeclared axis most of whose labels occur with one label of a shorter axis: a name may occur in two places.
 
     In a table of independent columns that is so only if it is so sparse that few pairs of labels have a row.
@@ -156,7 +215,7 @@ def _nearly_nested(
         above = [name for name in paths if 1 < sizes[name] < sizes[child] and nearly_follows(paths[child], paths[name])]
         if above:
             parent = max(above, key=lambda name: sizes[name])
-            return Nested(((child, parent),), (*within.items(), (child, parent)), nearly=True)
+            return NestedAxes(((child, parent),), (*within.items(), (child, parent)), nearly=True)
     return None
 
 
@@ -192,7 +251,6 @@ def _ancestors(name: str, within: Mapping[str, str]) -> Iterator[str]:
 
 
 def _sparse(columns: Mapping[str, Coded], within: Mapping[str, str]) -> Sparse | None:
-    """A table most of whose cells have no row."""
     families: dict[str, list[str]] = {}
     for name in group_families(list(columns), within):
         root = [name, *_ancestors(name, within)][-1]
@@ -201,3 +259,31 @@ def _sparse(columns: Mapping[str, Coded], within: Mapping[str, str]) -> Sparse |
     cells = math.prod(sizes)
     rows = len(next(iter(columns.values())))
     return Sparse(cells, tuple(columns)) if 2 * rows < cells else None
+
+
+# A nesting that is declared the wrong way round: states within counties.
+#
+# It is noticed by labels alone, never by a count, and only on axes whose categories nobody declared.
+
+
+def refuse_reversed_nesting(columns: Mapping[str, Coded], within: Mapping[str, str], declared: Collection[str]) -> None:
+    """Refuse an axis nested in one that has more categories, each with a single category of the nested axis.
+
+    Parameters
+    ----------
+    columns, within
+        The axes, and the parent of each nested one.
+    declared
+        The axes whose categories are declared: these are meant as they are.
+    """
+    for child, parent in within.items():
+        if {child, parent} & set(declared) or parent in within or not len(columns[child]):
+            continue
+        fewer = len(columns[child].values) < len(columns[parent].values)
+        if fewer and determines(columns[parent].codes, columns[child].codes):
+            nesting = {name: above for name, above in within.items() if name != child} | {parent: child}
+            raise DataError(
+                f"Each {parent!r} has one {child!r} in the data, as if {child!r} were its parent, but the nesting is "
+                f"declared the other way round. {arg.within(nesting):Pass}, or declare the categories of {child!r} "
+                f"{arg.domain:with} if it is meant."
+            )

@@ -11,10 +11,9 @@ from laws import ALPHA, assert_drawn_from, assert_not_drawn_from
 from scipy import stats
 
 import keepsum as ks
-from keepsum.research.mcmc.coupling import couple_walks
+from keepsum.research.mcmc.coupling import couple_walks, same
 from keepsum.research.mcmc.kernel_arguments import WALK_STATE, Pair
-from keepsum.research.mcmc.pairs import same
-from keepsum.research.mcmc.problem import pose
+from keepsum.research.mcmc.metropolis import pose
 from keepsum.research.mcmc.reference import LatticeState
 from keepsum.sampling.core.driving import run
 from keepsum.sampling.core.kernel_arguments import new_state

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from support import mostly_audit
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +37,7 @@ def chains(name):
 NAMES = ["metropolis", "apart", "other scales", "antithetic", "walk and ties"]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", NAMES)
+@mostly_audit("name", NAMES)
 @pytest.mark.parametrize(("ours", "theirs"), [("rank", "rank"), ("split", "split"), ("plain", "identity")])
 def test_r_hat(arviz, name, ours, theirs):
     draws = chains(name)

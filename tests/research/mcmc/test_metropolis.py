@@ -6,9 +6,9 @@ from laws import assert_drawn_from, assert_not_drawn_from, lattice_law, solved_l
 
 import keepsum as ks
 from keepsum.research.mcmc.kernel_arguments import WALK_STATE
-from keepsum.research.mcmc.metropolis import advance, begin
-from keepsum.research.mcmc.problem import pose
+from keepsum.research.mcmc.metropolis import ChainProblem, advance, begin, pose
 from keepsum.sampling.core.kernel_arguments import new_state
+from support import mostly_audit
 
 SUM, OVERLAP, COINS = [[1, 1, 1]], [[1, 1, 1, 0], [0, 1, 1, 1]], [[2, 3, 5]]
 
@@ -45,8 +45,7 @@ LAWS = {
 }
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", LAWS)
+@mostly_audit("name", LAWS)
 def test_law(name):
     A, mechanism, a, law = LAWS[name]
     assert_drawn_from(draws(A, mechanism, a), law())
@@ -67,7 +66,7 @@ def test_both_ways_of_following_the_norm_give_the_same_chain(mechanism, monkeypa
 
     found = run()
     for most in (True, False):
-        monkeypatch.setattr("keepsum.research.mcmc.problem.Problem.touches_most", most)
+        monkeypatch.setattr(ChainProblem, "touches_most", most)
         assert np.array_equal(run(), found)
 
 

@@ -10,10 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel import Kernel, layout_of, pack
 from keepsum.sampling.core.kernel_arguments import EXACT_STATE, Cells, RowsTask, Task, Words, new_state
-from keepsum.sampling.core.layouts import layout_of
-from keepsum.sampling.core.packing import pack
 from keepsum.sampling.general.kernel_arguments import CHAIN_STATE
 from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.forced_sums import accept_part, fill_cells

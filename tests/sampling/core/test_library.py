@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import keepsum as ks
-from keepsum.sampling.core import library
+from keepsum.sampling.core import kernel
 from keepsum.sampling.native import build
 from support import HANG
 
@@ -209,7 +209,7 @@ def test_a_build_that_fails_leaves_no_library(native):
 
 @pytest.mark.parametrize("level", build.levels())
 def test_every_build_that_this_processor_runs_draws(native, level):
-    if level == "v3" and not library.load(build.library_path("baseline")).keepsum_runs_v3():
+    if level == "v3" and not kernel.load(build.library_path("baseline")).keepsum_runs_v3():
         pytest.skip("this processor is older")
     assert sample(native, KEEPSUM_KERNELS=level).stdout.strip() == "(2, 3)"
 
@@ -217,8 +217,8 @@ def test_every_build_that_this_processor_runs_draws(native, level):
 @pytest.mark.parametrize("level", V3)
 def test_the_faster_build_is_chosen_where_the_processor_runs_it(level, monkeypatch):
     monkeypatch.delenv("KEEPSUM_KERNELS", raising=False)
-    chosen = Path(library.library.__wrapped__()._name)
-    runs = library.load(build.library_path("baseline")).keepsum_runs_v3()
+    chosen = Path(kernel.library.__wrapped__()._name)
+    runs = kernel.load(build.library_path("baseline")).keepsum_runs_v3()
     assert chosen == build.library_path("v3" if runs else "baseline")
 
 
@@ -228,7 +228,7 @@ def test_the_processor_is_judged_as_linux_does(level):
     text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     flags = set(re.search(r"^flags\s*: (.*)$", text, flags=re.MULTILINE)[1].split())
     needed = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "sse4_2", "ssse3", "popcnt", "xsave"}
-    assert bool(library.load(build.library_path("baseline")).keepsum_runs_v3()) == (needed <= flags)
+    assert bool(kernel.load(build.library_path("baseline")).keepsum_runs_v3()) == (needed <= flags)
 
 
 def test_the_oldest_glibc_of_a_wheel_is_that_of_the_functions_it_calls(tmp_path):
@@ -309,7 +309,8 @@ def test_the_wheel_works_in_every_python_at_hand_and_beside_the_newest_numba(tmp
     assert re.fullmatch(r"keepsum-.*-py3-none-(manylinux_2_\d+_\w+|macosx_\w+|linux_\w+)\.whl", wheel.name)
     tried = 0
     for version in PYTHONS:
-        found = next((p for p in (f"python{version}", sys.executable) if _is(p, version)), None)
+        beside = sorted(Path(sys.base_prefix).parent.glob(f"{version}.*/bin/python"))  # as pyenv keeps them
+        found = next((p for p in (f"python{version}", sys.executable, *beside) if _is(p, version)), None)
         if found is None:
             continue
         tried += 1
@@ -348,3 +349,31 @@ def released(python, folder):
     options = ["--count", "n", "--keep", "county", "--epsilon", "0.25", "--yes", "--output", f"{folder}/"]
     subprocess.run([command, "release", str(table), *options], **run)
     subprocess.run([command, "verify", f"{folder}/"], **run)
+
+
+@pytest.mark.audit
+def test_a_folder_of_wheels_installs_without_a_network_and_a_changed_one_does_not(tmp_path):
+    clone = copied(tmp_path)
+    pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", str(tmp_path), str(clone))
+    (wheel,) = tmp_path.glob("*.whl")
+    folder = tmp_path / "offline"
+    script = [str(clone / "scripts" / "offline"), sys.executable, str(wheel), str(folder)]
+    subprocess.run(script, cwd=clone, timeout=HANG, check=True, capture_output=True)
+    listed = (folder / "requirements.txt").read_text()
+    assert listed.count("--hash=sha256:") == len(list(folder.glob("*.whl"))) > 10
+    python = environment_of(sys.executable, tmp_path / "venv")
+    install = [
+        "install",
+        "--no-index",
+        "--find-links",
+        str(folder),
+        "--require-hashes",
+        "-r",
+        f"{folder}/requirements.txt",
+    ]
+    pip(python, *install, PIP_CONFIG_FILE=os.devnull)
+    released(python, tmp_path / "release")
+    with (folder / wheel.name).open("ab") as changed:
+        changed.write(b"\0")
+    with pytest.raises(subprocess.CalledProcessError):
+        pip(python, *install, "--force-reinstall", PIP_CONFIG_FILE=os.devnull)

@@ -17,7 +17,7 @@ from scipy import stats
 
 import keepsum as ks
 from keepsum.sampling.core.rng import Key, LazyUniform, Rng, Stream, keyed_rng, rng
-from support import HANG
+from support import HANG, mostly_audit
 
 ALPHA = 1e-6
 
@@ -49,8 +49,7 @@ def test_bernoulli(p):
     assert binomial_ok(hits, 20_000, float(p)) if 0 < p < 1 else hits == 20_000 * p
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 10), Fraction(1), Fraction(5, 2)])
+@mostly_audit("x", [Fraction(0), Fraction(1, 10), Fraction(1), Fraction(5, 2)])
 def test_bernoulli_exp(x):
     source = ks.rng(seed=3)
     hits = sum(source.bernoulli_exp(x) for _ in range(20_000))
@@ -199,7 +198,7 @@ def test_randomness_comes_through_one_door():
         if path.name == "rng.py":
             continue
         assert "secrets" not in text or path.parts[-2:] == ("desk", "tokens.py"), path  # for links and sessions
-        assert "urandom" not in text, path
+        assert "urandom" not in text or path.name == "_saying.py", path  # for marks in messages
         assert "import random" not in text, path
         # The lattice uses numpy's for weights that only speed up a search whose answers are then checked.
         assert "np.random" not in text or path.name == "shortest.py", path

@@ -9,18 +9,27 @@ from scipy import sparse, special
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
-from keepsum.planning.selection.narrow import cell_moves
+from keepsum.planning.selection.gaussian import cell_moves
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, short_moves, table_moves
 from keepsum.sampling.general.mixture import Mixture, tune
-from keepsum.sampling.general.scale_bounds import log_excess
-from keepsum.sampling.general.scales import log_mixture, log_ratios, log_sum_law, scale_law, shape_for
-from keepsum.sampling.general.slabs import Slabs, lattice_slab, leverages, table_slabs
-from keepsum.sampling.general.verified import verified_form
+from keepsum.sampling.general.mixture_bounds import log_excess
+from keepsum.sampling.general.scales import (
+    Slabs,
+    lattice_slab,
+    leverages,
+    log_mixture,
+    log_ratios,
+    log_sum_law,
+    scale_law,
+    shape_for,
+    table_slabs,
+    verified_form,
+)
 from keepsum.sampling.general.weights import GeometricTail, Renewal, thinned
 from sampling.proposals import log_theta, propose, unit
-from support import margins
+from support import margins, mostly_audit
 
 
 def system_of(keep):
@@ -295,8 +304,7 @@ def made(kind):
     )
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("kind", ["rejection", "chain", "thinned", "bath"])
+@mostly_audit("kind", ["rejection", "chain", "thinned", "bath"])
 def test_threads_and_buffers_change_nothing(kind, monkeypatch):
     sampler = made(kind)
     found = []

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from flint import fmpz_mat
 
-from keepsum.sampling.general import verified
-from keepsum.sampling.general.verified import cholesky, inverse_factor, invert_factor, verified_form
+from keepsum.sampling.general import scales
+from keepsum.sampling.general.scales import cholesky, inverse_factor, invert_factor, verified_form
 from sampling.proposals import invert
 
 UNIT = 2.0**-53
@@ -139,7 +139,7 @@ def test_a_wrong_inverse_factor_proves_nothing_false(size, name, monkeypatch):
     """The residual exposes it: there is no bound, or one so wide that it still holds."""
     form, basis = form_of(size)
     right = verified_form(basis, np.ones(len(basis)))
-    monkeypatch.setattr(verified, "inverse_factor", lambda form: WRONG[name](inverse_factor(form)))
+    monkeypatch.setattr(scales, "inverse_factor", lambda form: WRONG[name](inverse_factor(form)))
     found = verified_form(basis, np.ones(len(basis)))
     if found is not None:
         low, high = found.log_volume

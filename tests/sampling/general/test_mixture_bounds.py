@@ -15,9 +15,9 @@ from keepsum.sampling.general.chains import MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
 from keepsum.sampling.general.kernel_arguments import FLOOR
 from keepsum.sampling.general.mixture import Mixture, OneWidth
-from keepsum.sampling.general.mixture_bounds import Rounding, _below_law
-from keepsum.sampling.general.scale_bounds import log_excess, mass_defect, mean_square
+from keepsum.sampling.general.mixture_bounds import Rounding, _below_law, log_excess, mass_defect, mean_square
 from keepsum.sampling.general.scales import (
+    lattice_slab,
     log_mixture,
     log_ratio_error,
     log_ratios,
@@ -25,11 +25,11 @@ from keepsum.sampling.general.scales import (
     log_tail,
     scale_law,
     shape_for,
+    table_slabs,
+    verified_form,
 )
-from keepsum.sampling.general.slabs import lattice_slab, table_slabs
-from keepsum.sampling.general.verified import verified_form
 from sampling.proposals import draw_integer, log_theta
-from support import margins
+from support import margins, mostly_audit
 
 mpmath = pytest.importorskip("mpmath")
 
@@ -73,8 +73,7 @@ def highest(law, exponent):
         ctx.prec = before
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("epsilon", [0.25, 3.0, 13.0, 0.01, 1.0, 6.9, 7.5, 9.0, 20.0, 50.0])
+@mostly_audit("epsilon", [0.25, 3.0, 13.0, 0.01, 1.0, 6.9, 7.5, 9.0, 20.0, 50.0])
 @pytest.mark.parametrize("size", [1, 2, 7, 60])
 def test_no_density_rises_above_its_bound(epsilon, size):
     """Beyond the last edge too, and not by a digit; the bound is not above it by more than digits either."""
@@ -168,8 +167,7 @@ def test_what_floats_do_not_prove_has_no_bound():
 # -- M, and the share that is accepted --------------------------------------------------------------------
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", SYSTEMS)
+@mostly_audit("name", SYSTEMS)
 @pytest.mark.parametrize("epsilon", [0.05, 0.25, 1.0, 4.0, 10.0, 30.0])
 def test_no_weight_exceeds_the_bound_and_no_acceptance_is_below_its_own(name, epsilon):
     for tau in (0.1, 0.8, 2.0):
@@ -263,8 +261,7 @@ def test_a_coordinate_is_drawn_as_exactly_as_the_rounding_bound_says(square, phi
         assert abs(low - min(1.0, passed[n])) <= relative + (n + 2) * absolute
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("epsilon", "size"), [(1.0, 100_000), (5.0, 100_000), (0.25, 300), (1.0, 2), (0.05, 7)])
+@mostly_audit(("epsilon", "size"), [(1.0, 100_000), (5.0, 100_000), (0.25, 300), (1.0, 2), (0.05, 7)])
 def test_the_law_of_a_sum_is_right_to_its_error_as_far_as_it_goes(epsilon, size):
     """By the Fourier integral of n double geometrics with 60 digits, out to where it is e^-40 of the largest."""
     law = log_sum_law(epsilon, size)

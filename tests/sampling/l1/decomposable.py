@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from keepsum.lattice.families import collapses_of
-from keepsum.sampling.l1.splitting.bundles import ELSEWHERE, NOTHING, Table
+from keepsum.sampling.l1.splitting.bundles import ELSEWHERE, NOTHING, SplitTable
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import Splitting
 
@@ -33,7 +33,7 @@ def table_of(shape, margins, zeros=(), sizes=None):
     matrix = totals_of(shape, margins, zeros)
     collapses = collapses_of(sparse.csr_array(matrix))
     loads = np.ones(matrix.shape[1], dtype=np.int64) if sizes is None else np.asarray(sizes, dtype=np.int64)
-    return Table(loads[:, None], collapses)
+    return SplitTable(loads[:, None], collapses)
 
 
 def splitting(epsilon, shape, margins, zeros=(), sizes=None, labelling=None, **options):

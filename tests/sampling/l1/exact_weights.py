@@ -91,11 +91,12 @@ class ExactWeights:
         return self._scaled(self._sum(self.weights(left), self.weights(right)), exponent - units)
 
     def children(self, split: Name) -> tuple[Name, Name]:
-        """The names of the weights that a split is made of: a left child has one group, a right one the base's."""
+        """The names of the weights that a split is made of: that of the tag, and that of the base."""
         law, base = split
+        laws = self._sampler._laws
+        tag = laws.forms[self._bundles.form_of_law[law]].bases[base].tag
         left, right = self._bundles.children(law)
-        groups = len(self._sampler._laws.weights[right])
-        return (left, 0), (right, base if groups > 1 else 0)
+        return (left, tag if len(laws.weights[left]) > 1 else 0), (right, base if len(laws.weights[right]) > 1 else 0)
 
     def joint(self, split: Name, y: int) -> dict[int, int]:
         """W_L(u) W_R(y - u) for all u."""

@@ -13,17 +13,25 @@ import pytest
 from mpmath import mp
 
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.focus.envelopes import PEAK_ROOM, envelope
-from keepsum.sampling.l1.focus.fixed_point import FixedLaws, cell_law, convolved, exponentials, weighted
-from keepsum.sampling.l1.focus.laws import ALWAYS, float_law, float_laws
-from keepsum.sampling.l1.focus.sampler import NestedFocus
-from keepsum.sampling.l1.focus.tree import ABSENT, Kinds, Totals
+from keepsum.sampling.l1.focus.laws import (
+    ALWAYS,
+    FixedLaws,
+    cell_law,
+    convolved,
+    exponentials,
+    float_law,
+    float_laws,
+    weighted,
+)
+from keepsum.sampling.l1.focus.sampler import PEAK_ROOM, NestedFocus, envelope
+from keepsum.sampling.l1.focus.tree import ABSENT, NestedTotals, SumKinds
+from support import mostly_audit
 
 DIGITS = 260
 TREES = {
-    "narrow": Totals([-1, 0, 0], [1, 3, 4], [None, Fraction(1), Fraction(1, 2)], Fraction(3, 2)),
-    "wide": Totals([-1, 0, 0], [0, 3, 2], [Fraction(1, 7), Fraction(1, 3), Fraction(1, 5)], Fraction(3, 5)),
-    "heavy": Totals([-1, 0, 1], [2, 0, 3], [Fraction(1, 2), Fraction(9), Fraction(4)], Fraction(3, 5)),
+    "narrow": NestedTotals([-1, 0, 0], [1, 3, 4], [None, Fraction(1), Fraction(1, 2)], Fraction(3, 2)),
+    "wide": NestedTotals([-1, 0, 0], [0, 3, 2], [Fraction(1, 7), Fraction(1, 3), Fraction(1, 5)], Fraction(3, 5)),
+    "heavy": NestedTotals([-1, 0, 1], [2, 0, 3], [Fraction(1, 2), Fraction(9), Fraction(4)], Fraction(3, 5)),
 }
 
 
@@ -32,7 +40,7 @@ def exact_weights(name):
     """W(0), W(1), ... over W(0) for each kind, as integers times 2^-DIGITS; the last ones are 0 in all digits."""
     far = int(240 / TREES[name].epsilon)
     tables = []
-    for left, right, weight, *_ in Kinds(TREES[name]).all:
+    for left, right, weight, *_ in SumKinds(TREES[name]).all:
         with mp.workprec(DIGITS + 40):
             rate = mp.mpf(weight.numerator) / weight.denominator
             powers = np.array([int(mp.exp(-rate * abs(s)) * 2**DIGITS) for s in range(-far, far + 1)], dtype=object)
@@ -43,12 +51,11 @@ def exact_weights(name):
     return [table[far:] for table in tables]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", TREES)
+@mostly_audit("name", TREES)
 @pytest.mark.parametrize("bits", [64, 128, 200])
 def test_errors_of_fixed_point_weights_are_bounded(name, bits):
     """For all sums, also those beyond the table; and the mass is not exceeded."""
-    kinds = Kinds(TREES[name])
+    kinds = SumKinds(TREES[name])
     laws = FixedLaws(kinds.all)
     for number, kind in enumerate(kinds.all):
         if kind.left != ABSENT and kind.right == ABSENT:
@@ -99,7 +106,7 @@ def test_a_weight_of_a_sum_is_that_of_its_definition():
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("tail_bits", [8, 64])
 def test_floats_lie_within_their_bounds(name, tail_bits):
-    kinds = Kinds(TREES[name])
+    kinds = SumKinds(TREES[name])
     for number, law in enumerate(float_laws(kinds, tail_bits)):
         if law is ALWAYS:
             continue
@@ -116,7 +123,7 @@ def test_floats_lie_within_their_bounds(name, tail_bits):
 @pytest.mark.parametrize("tail_bits", [8, 64])
 def test_no_part_weighs_more_than_its_envelope(name, tail_bits):
     """For every y of the tables, and every u up to where both parts have hardly any weight."""
-    kinds = Kinds(TREES[name])
+    kinds = SumKinds(TREES[name])
     laws = float_laws(kinds, tail_bits)
     checked = 0
     for number, (left, right, *_) in enumerate(kinds.all):
@@ -183,7 +190,7 @@ def test_a_law_that_ends_at_once():
     assert law.reach == 0
     table = envelope(law, law, 0)
     assert (table.middle, table.block) == (0, 1)
-    sampler = NestedFocus(Totals([-1], [3], [Fraction(1)], Fraction(60)))
+    sampler = NestedFocus(NestedTotals([-1], [3], [Fraction(1)], Fraction(60)))
     out = np.ones((1_000, 3), dtype=np.int64)
     sampler.draw_into(out, rng(seed=1))
     assert not out.any()

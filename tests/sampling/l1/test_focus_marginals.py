@@ -10,11 +10,16 @@ import pytest
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.focus.marginals import FocusLaws
 from keepsum.sampling.l1.focus.sampler import NestedFocus
-from keepsum.sampling.l1.focus.tree import Totals
+from keepsum.sampling.l1.focus.tree import NestedTotals
 
 HALF = Fraction(1, 2)
-MIXED = Totals([-1, 0, 1, 1, 0, 4], [1, 0, 2, 1, 1, 3], [HALF, Fraction(1), HALF, HALF, Fraction(2), None], HALF)
-KEPT = Totals([-1, 0, 0, 0], [1, 2, 3, 1], [None, Fraction(1), Fraction(1, 4), Fraction(0)], Fraction(1))
+MIXED = NestedTotals([-1, 0, 1, 1, 0, 4], [1, 0, 2, 1, 1, 3], [HALF, Fraction(1), HALF, HALF, Fraction(2), None], HALF)
+KEPT = NestedTotals([-1, 0, 0, 0], [1, 2, 3, 1], [None, Fraction(1), Fraction(1, 4), Fraction(0)], Fraction(1))
+
+
+def variance_of(law):
+    """The variance of noise whose sums 0, 1, 2, ... have these probabilities."""
+    return 2 * float(law @ np.arange(len(law), dtype=np.float64) ** 2)
 
 
 def enumerated(totals, box):
@@ -37,14 +42,14 @@ def enumerated(totals, box):
 @pytest.mark.parametrize(
     "tree",
     [
-        Totals([-1], [3], [None], Fraction(2)),
-        Totals([-1], [2], [Fraction(1)], Fraction(1)),
-        Totals([-1, 0, 0], [1, 2, 1], [Fraction(1), Fraction(2), Fraction(1)], Fraction(2)),
-        Totals([-1, 0, 0], [1, 2, 1], [None, Fraction(2), Fraction(1)], Fraction(2)),
-        Totals([-1, 0, 1], [1, 1, 2], [Fraction(1), None, Fraction(1)], Fraction(2)),
-        Totals([-1, 0], [0, 2], [Fraction(1), Fraction(1)], Fraction(1)),
-        Totals([-1, 0, 1], [0, 0, 2], [None, Fraction(1), Fraction(1)], Fraction(1)),
-        Totals([-1, -1], [2, 2], [Fraction(0), None], Fraction(2)),
+        NestedTotals([-1], [3], [None], Fraction(2)),
+        NestedTotals([-1], [2], [Fraction(1)], Fraction(1)),
+        NestedTotals([-1, 0, 0], [1, 2, 1], [Fraction(1), Fraction(2), Fraction(1)], Fraction(2)),
+        NestedTotals([-1, 0, 0], [1, 2, 1], [None, Fraction(2), Fraction(1)], Fraction(2)),
+        NestedTotals([-1, 0, 1], [1, 1, 2], [Fraction(1), None, Fraction(1)], Fraction(2)),
+        NestedTotals([-1, 0], [0, 2], [Fraction(1), Fraction(1)], Fraction(1)),
+        NestedTotals([-1, 0, 1], [0, 0, 2], [None, Fraction(1), Fraction(1)], Fraction(1)),
+        NestedTotals([-1, -1], [2, 2], [Fraction(0), None], Fraction(2)),
     ],
     ids=[
         "kept",
@@ -85,23 +90,23 @@ FIGURES = [
 def test_a_state_of_62_counties_of_20_cells(epsilons, deviations):
     """Standard deviations of the state, a county and a cell: the prototype drew them, and gave one decimal."""
     state, county, cell = map(Fraction, epsilons)
-    laws = FocusLaws(Totals([-1] + [0] * 62, [0] + [20] * 62, [state] + [county] * 62, cell))
-    variances = laws.variance_of_total(0), laws.variance_of_total(1), laws.variance_of_cell(62)
+    laws = FocusLaws(NestedTotals([-1] + [0] * 62, [0] + [20] * 62, [state] + [county] * 62, cell))
+    variances = variance_of(laws.law_of_total(0)), variance_of(laws.law_of_total(1)), variance_of(laws.law_of_cell(62))
     assert np.sqrt(variances) == pytest.approx(deviations, abs=0.06)
 
 
 def test_no_focus_has_the_variance_of_free_noise():
-    laws = FocusLaws(Totals([-1] + [0] * 62, [0] + [20] * 62, [Fraction(0)] * 63, HALF))
+    laws = FocusLaws(NestedTotals([-1] + [0] * 62, [0] + [20] * 62, [Fraction(0)] * 63, HALF))
     one = 0.5 / np.sinh(0.25) ** 2
-    for variance, cells in ((laws.variance_of_total(0), 1240), (laws.variance_of_total(3), 20)):
+    for variance, cells in ((variance_of(laws.law_of_total(0)), 1240), (variance_of(laws.law_of_total(3)), 20)):
         assert variance == pytest.approx(cells * one, rel=1e-9)
-    assert laws.variance_of_cell(3) == pytest.approx(one, rel=1e-9)
+    assert variance_of(laws.law_of_cell(3)) == pytest.approx(one, rel=1e-9)
 
 
 def test_narrow_sums_among_wide_ones():
     """A cell of 300 beside a total of 10 with a heavy weight, all kept: against a direct convolution."""
     epsilon, weight = 0.05, 4.0
-    tree = Totals([-1, 0], [300, 10], [None, Fraction(4)], Fraction(1, 20))
+    tree = NestedTotals([-1, 0], [300, 10], [None, Fraction(4)], Fraction(1, 20))
     laws = FocusLaws(tree)
     reach = 2_000
     place = np.abs(np.arange(-reach, reach + 1))
@@ -115,12 +120,12 @@ def test_narrow_sums_among_wide_ones():
 
     focused = many(10) * np.exp(-weight * place)
     one = cell * np.convolve(many(30), focused, mode="same")
-    few = FocusLaws(Totals([-1, 0], [31, 10], [None, Fraction(4)], Fraction(1, 20)))
-    assert few.variance_of_cell(0) == pytest.approx(one @ place**2 / one.sum(), rel=1e-9)
+    few = FocusLaws(NestedTotals([-1, 0], [31, 10], [None, Fraction(4)], Fraction(1, 20)))
+    assert variance_of(few.law_of_cell(0)) == pytest.approx(one @ place**2 / one.sum(), rel=1e-9)
     total = focused * many(31)
-    assert few.variance_of_total(1) == pytest.approx(total @ place**2 / total.sum(), rel=1e-9)
+    assert variance_of(few.law_of_total(1)) == pytest.approx(total @ place**2 / total.sum(), rel=1e-9)
     # With so many more cells beside it, a total of 10 is hardly bound by what is kept.
-    assert laws.variance_of_total(1) == pytest.approx(focused @ place**2 / focused.sum(), rel=1e-3)
+    assert variance_of(laws.law_of_total(1)) == pytest.approx(focused @ place**2 / focused.sum(), rel=1e-3)
 
 
 @pytest.mark.parametrize("tree", [MIXED, KEPT], ids=["mixed", "kept"])
@@ -135,9 +140,9 @@ def test_drawn_noise_has_these_variances(tree):
     for node in reversed(range(1, len(tree.parents))):
         sums[:, tree.parents[node]] += sums[:, node]
     for node, cells in enumerate(tree.cells):
-        pairs = [(sums[:, node], laws.variance_of_total(node))]
+        pairs = [(sums[:, node], variance_of(laws.law_of_total(node)))]
         if cells:
-            pairs.append((noise[:, starts[node]], laws.variance_of_cell(node)))
+            pairs.append((noise[:, starts[node]], variance_of(laws.law_of_cell(node))))
         for values, variance in pairs:
             squares = values.astype(float) ** 2
             assert abs(squares.mean() - variance) <= 6 * squares.std() / np.sqrt(len(squares))

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.focus.laws import float_laws
+from keepsum.sampling.l1.focus.laws import entries_of, float_laws
 from keepsum.sampling.l1.focus.sampler import NestedFocus
-from keepsum.sampling.l1.focus.sizes import entries_of
-from keepsum.sampling.l1.focus.tree import ABSENT, Kinds, Totals
+from keepsum.sampling.l1.focus.tree import ABSENT, NestedTotals, SumKinds
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 
@@ -24,18 +23,20 @@ def hierarchy(states, cells, weights, epsilon):
         parents += [0] + [state] * counties
         sizes += [0] + [cells] * counties
         focus += [weights[1]] + [weights[2]] * counties
-    return Totals(parents, sizes, focus, epsilon)
+    return NestedTotals(parents, sizes, focus, epsilon)
 
 
 def test_alike_totals_share_their_kinds():
-    few = Kinds(hierarchy([4, 4], 5, (None, HALF, THIRD), HALF))
-    many = Kinds(hierarchy([64] * 32, 5, (None, HALF, THIRD), HALF))
+    few = SumKinds(hierarchy([4, 4], 5, (None, HALF, THIRD), HALF))
+    many = SumKinds(hierarchy([64] * 32, 5, (None, HALF, THIRD), HALF))
     assert len(many.all) <= len(few.all) + 9
     assert len({few.of_total[node] for node, parent in enumerate(few.of_total) if parent > 0}) <= 3
 
 
 def test_each_cell_is_drawn_once_and_parts_come_before_sums():
-    kinds = Kinds(Totals([-1, 0, 0, 1, 1, -1], [2, 0, 3, 1, 4, 2], [HALF, None, THIRD, HALF, HALF, None], HALF))
+    kinds = SumKinds(
+        NestedTotals([-1, 0, 0, 1, 1, -1], [2, 0, 3, 1, 4, 2], [HALF, None, THIRD, HALF, HALF, None], HALF)
+    )
     assert sorted(np.concatenate([root.order for root in kinds.roots]).tolist()) == list(range(12))
     assert [len(root.order) for root in kinds.roots] == [5, 5, 2]
     for number, kind in enumerate(kinds.all):
@@ -45,7 +46,7 @@ def test_each_cell_is_drawn_once_and_parts_come_before_sums():
 
 
 def test_a_weight_of_one_cell_adds_to_its_rate():
-    kinds = Kinds(Totals([-1, 0], [0, 1], [HALF, THIRD], HALF))
+    kinds = SumKinds(NestedTotals([-1, 0], [0, 1], [HALF, THIRD], HALF))
     assert kinds.all[kinds.of_total[0]].weight == HALF + THIRD + HALF
     assert kinds.all[kinds.of_total[0]].left == ABSENT
 
@@ -64,14 +65,14 @@ def test_a_weight_of_one_cell_adds_to_its_rate():
 )
 def test_no_forest(wrong):
     with pytest.raises(AssertionError):
-        Totals(*wrong)
+        NestedTotals(*wrong)
 
 
 def test_totals_may_be_nested_deeply():
     """3,000 levels, a cell in each: no recursion follows them."""
     depth = 3_000
     weights = [HALF if node % 10 else None for node in range(depth)]
-    sampler = NestedFocus(Totals(range(-1, depth - 1), [1] * depth, weights, Fraction(2)))
+    sampler = NestedFocus(NestedTotals(range(-1, depth - 1), [1] * depth, weights, Fraction(2)))
     out = np.empty((5, depth), dtype=np.int64)
     sampler.draw_into(out, rng(seed=1))
     for node in range(0, depth, 10):
@@ -90,6 +91,6 @@ def test_totals_may_be_nested_deeply():
 )
 def test_sizes_of_tables(weights, epsilon):
     """Before they are made they are known to a third."""
-    kinds = Kinds(hierarchy([5, 11, 11], 7, weights, Fraction(epsilon)))
+    kinds = SumKinds(hierarchy([5, 11, 11], 7, weights, Fraction(epsilon)))
     entries = sum(law.reach + 1 for law in float_laws(kinds))
     assert 2 / 3 < entries_of(kinds) / entries < 3 / 2

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from keepsum.sampling.core.balls import precision
-from keepsum.sampling.l1.layers.boxes import Box, folded, height
 from keepsum.sampling.l1.layers.laws import NUMBER_BITS, bridge_bounds, part_weights, pick_parts, row_law
 from keepsum.sampling.l1.layers.nodes import entries_of
 from keepsum.sampling.l1.layers.sampler import Effort, LayerSplitting
-from keepsum.sampling.l1.layers.weights import beyond_boxes, layer_log_moments
+from keepsum.sampling.l1.layers.weights import Box, beyond_boxes, folded, height, layer_log_moments
 
 CUBE = LayerSplitting(Fraction(1), (3, 3, 3))
 SMALL = LayerSplitting(Fraction(1), (3, 3, 3), tail_bits=8)

@@ -18,6 +18,7 @@ from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from sampling.l1.decomposable import splitting, sums_of
 from sampling.l1.exact_weights import ExactWeights, split_of, splits_of
 from sampling.probes import Probe
+from support import mostly_audit
 
 SPLITTING = ("probe_splitting", "splitting_factors.c", "forced_sums.c", "double_geometric.c")
 pick_label = Probe(SPLITTING, "try_label", Words, EXACT_STATE, SplittingTables, SplittingRoom, int)
@@ -251,8 +252,7 @@ def test_a_root_has_the_weight_of_all_its_proposals(name):
     assert any(len(form_of(sampler, root)[2].bases) > 1 for root in roots_of(sampler))
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     "name",
     ["4 x 4", "kinds", "100 x 4", "40 x 7", "12 x 3 of kinds", "one-way", "chain", "one-way with zeros", *LABELLED],
 )
@@ -271,8 +271,7 @@ def test_ordinary_sums_are_decided_by_floats(name):
             assert true + 1e-6 >= 1 or answer(sampler, bundle, group, base, own, true + 1e-6) == 0
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", ["4 x 4", "kinds", "3 x 3, very narrow", "one-way", "chain"])
+@mostly_audit("name", ["4 x 4", "kinds", "3 x 3, very narrow", "one-way", "chain"])
 def test_bridges_against_sums_over_all_parts(name):
     """B by adding up the chances of all parts of the rows, in integers of many digits."""
     sampler, random = sampler_of(name), np.random.default_rng(3)
@@ -325,8 +324,7 @@ def check_part(tables, split, y, u, low, high):
                 assert value == u + OFFSET
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("name", ["4 x 4", "kinds", "4 x 4, labels", "chain"])
+@mostly_audit("name", ["4 x 4", "kinds", "4 x 4, labels", "chain"])
 def test_transforms_are_right_up_to_their_error(name):
     """The characteristic functions of u - y/2 at the frequencies of a form, in ball arithmetic."""
     sampler = sampler_of(name)

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from keepsum.lattice.families import collapses_of
 from keepsum.lattice.lattice import Lattice
-from keepsum.sampling.l1.splitting.added import Margins, two_way
-from keepsum.sampling.l1.splitting.bundles import ELSEWHERE, NONE, NOTHING, Table, bundled
+from keepsum.sampling.l1.splitting.bundles import ELSEWHERE, NONE, NOTHING, SplitTable, bundled, in_runs
+from keepsum.sampling.l1.splitting.slices import MarginWeights, two_way
 from sampling.l1.decomposable import table_of, totals_of
 
 ONE_WAY, CHAIN = ("A", "B", "C"), ("AB", "BC", "CD")
@@ -32,13 +32,22 @@ TABLES = {
     "chain with zeros": ((3, 3, 3, 2), CHAIN, (0, 4, 12, 30)),
     "one-way with zeros": ((4, 3, 3), ONE_WAY, HOLES),
     "common axis with a forced cell": ((2, 2, 3), ("AB", "BC"), (0, 3, 6, 10)),
+    "in runs": ((9, 8), ("A", "B")),
+    "uneven, in runs": ((7, 7), ("A", "B")),
+    "one-way, in runs": ((7, 6, 2), ONE_WAY),
 }
+
+
+def table_named(name):
+    """The table, its columns in runs if its name says so."""
+    table = table_of(*TABLES[name])
+    return in_runs(table) if "in runs" in name else table
 
 
 @pytest.fixture(params=TABLES)
 def made(request):
     """The totals, the table and its bundles."""
-    matrix, table = totals_of(*TABLES[request.param]), table_of(*TABLES[request.param])
+    matrix, table = totals_of(*TABLES[request.param]), table_named(request.param)
     return matrix, table, bundled(table)
 
 
@@ -162,6 +171,56 @@ def test_right_children_are_split_by_the_bundle_below(made):
         assert not at & ends - {NOTHING}
 
 
+def test_tags_are_handed_to_all_entries_of_a_tree(made):
+    """A bundle that is handed a tag has as its places all left children of one tree, and the last right ones: no other.
+
+    All of that tree's forms name it, so that all of its bases join weights of one tag.
+    """
+    _, _, bundles = made
+    tagged = [(number, k) for number, k in enumerate(bundles.tagged.tolist()) if k != NONE]
+    assert sorted(k for _, k in tagged) == [k for k in range(bundles.count) if bundles.forms[bundles.form[k]].has_tags]
+    for number, entries in tagged:
+        found = set()
+        while number != NONE:
+            here = places_of(bundles, number)
+            assert entries > number
+            assert bundles.forms[bundles.form[number]].entries == bundles.form[entries]
+            found |= set(bundles.left[here].tolist())
+            last, number = set(bundles.right[here].tolist()), int(bundles.below[number])
+        assert found | last == set(bundles.at[places_of(bundles, entries)].tolist()) | ({ELSEWHERE} & (found | last))
+        assert NOTHING not in bundles.at[places_of(bundles, entries)]
+    names = {form.entries for form in bundles.forms} - {NONE}
+    assert names == {bundles.form[entries] for _, entries in tagged}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_where_tags_may_be(name):
+    """Where each family but the last is summed out over all rows at once; elsewhere one tag would meet others."""
+    forms = bundled(table_named(name)).forms
+    expected = {"one-way": 1, "one-way, wide": 1, "four axes": 2, "one-way with zeros": 1}
+    assert sum(form.has_tags for form in forms) == expected.get(name, 0)
+    assert all(form.is_grafted for form in forms if form.has_tags)
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if "in runs" in name])
+def test_runs_have_fewer_forms(name):
+    plain, table = table_of(*TABLES[name]), table_named(name)
+    assert len(table.collapses) == len(plain.collapses) + 1
+    assert len(bundled(table).forms) < len(bundled(plain).forms)
+    assert np.array_equal(table.loads, plain.loads)
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if "in runs" not in name])
+def test_tables_of_few_columns_and_of_structural_zeros_have_no_runs(name):
+    table = table_of(*TABLES[name])
+    assert in_runs(table) is table
+
+
+def test_tables_with_added_entries_have_no_runs():
+    table = two_way(np.ones((8, 8), dtype=np.int64), MarginWeights((Fraction(1),) * 8, (Fraction(1),) * 8))
+    assert in_runs(table) is table
+
+
 def test_forms_say_what_is_below(made):
     """The load of each law is that of the entries below, its children's laws have theirs, and counts count places."""
     _, table, bundles = made
@@ -218,7 +277,7 @@ def test_components_share_nothing():
 def test_an_entry_without_a_weight_is_taken_off_first():
     """In the added row of a table whose grand total is free."""
     weights = (Fraction(1),) * 3
-    bundles = bundled(two_way(np.ones((3, 3), dtype=np.int64), Margins(weights, weights)))
+    bundles = bundled(two_way(np.ones((3, 3), dtype=np.int64), MarginWeights(weights, weights)))
     (root,) = (form for form in bundles.forms if form.is_root)
     free = bundles.further.index(0) + 1
     loads = [bundles.entry_laws[left] for left, _ in root.parts]
@@ -229,5 +288,5 @@ def test_an_entry_without_a_weight_is_taken_off_first():
 def test_entries_of_different_sizes_have_different_laws():
     matrix = totals_of((3, 2, 2), ONE_WAY)
     sizes = np.arange(12) % 3 + 1
-    bundles = bundled(Table(sizes[:, None], collapses_of(sparse.csr_array(matrix))))
+    bundles = bundled(SplitTable(sizes[:, None], collapses_of(sparse.csr_array(matrix))))
     assert bundles.entry_laws == ((0,), (1,), (2,), (3,))

@@ -2,7 +2,7 @@
 
 from scipy.fft import next_fast_len
 
-from keepsum.sampling.l1.splitting.transforms import quick_length
+from keepsum.sampling.l1.splitting.splits import quick_length
 
 
 def test_quick_lengths_are_those_of_scipy():

@@ -14,6 +14,7 @@ from keepsum.sampling.l1.splitting import splits
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from sampling.l1.decomposable import splitting
+from support import mostly_audit
 
 TOLERANCE = 1e-9  # of the Fourier sums here; the norms are 1e-11 higher than they need be
 SHAPES = {
@@ -121,8 +122,7 @@ def largest_factor(name, epsilon, blocks=1, seed=1):
     return largest, climbed
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(("name", "epsilon", "blocks"), CASES[::-1])
+@mostly_audit(("name", "epsilon", "blocks"), CASES[::-1])
 def test_no_factor_exceeds_1(name, epsilon, blocks):
     assert max(largest_factor(name, epsilon, blocks)) <= 1 + TOLERANCE
 

@@ -11,17 +11,19 @@ from mpmath import mp
 
 from keepsum.sampling.core.balls import precision
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.splitting.added import KEPT, Margins
+from keepsum.sampling.l1.splitting.bundles import NONE
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from keepsum.sampling.l1.splitting.slices import KEPT, MarginWeights
 from keepsum.sampling.l1.splitting.weights import beyond_tables, leaf
 from sampling.l1.decomposable import splitting
 from sampling.l1.exact_weights import DIGITS, ExactWeights, real, split_of, weights_of
+from support import mostly_audit
 
 audit = pytest.mark.audit
 PLAIN, SOME = Labelling(), Labelling(3, 2)
-FOCUSED = Margins((Fraction(1),) * 3, (Fraction(2, 3),) * 3, Fraction(1, 2))
-ROWS_KEPT = Margins((KEPT,) * 3, (Fraction(1),) * 3)
+FOCUSED = MarginWeights((Fraction(1),) * 3, (Fraction(2, 3),) * 3, Fraction(1, 2))
+ROWS_KEPT = MarginWeights((KEPT,) * 3, (Fraction(1),) * 3)
 SAMPLERS = [
     ((3, 4), "1", PLAIN),
     ((3, 4), "1", SOME),
@@ -34,6 +36,7 @@ SAMPLERS = [
     ((3, 3), "2", SOME, ROWS_KEPT),
     (("A", "B", "C"), (4, 3, 2), "1", PLAIN),
     (("A", "B", "C"), (4, 3, 2), "3", SOME),
+    (("A", "B", "C"), (4, 3, 2), "2", Labelling(3, 2, 3)),
     (("AB", "BC", "CD"), (3, 3, 3, 2), "1/2", SOME),
     (("AB", "B", "C"), (2, 3, 2), "50", PLAIN),
     pytest.param((("A", "B", "C"), (3, 3, 3), "2", Labelling(4, 4)), marks=audit),
@@ -75,7 +78,7 @@ def assert_right(weights, true):
         assert abs(Fraction(value) - real(integer)) <= Fraction(error) + Fraction(1, 10**110)
 
 
-@pytest.mark.thinned
+@mostly_audit("pair", SAMPLERS, indirect=True, ids=str)
 def test_errors_are_bounds(pair):
     """Of the weights of leaves and groups, and of the convolutions F."""
     sampler, exact = pair
@@ -105,7 +108,7 @@ def test_a_smaller_error_is_no_bound():
     assert any(gap > Fraction(error) / 1000 for gap, error in zip(gaps, weights.errors.tolist(), strict=True))
 
 
-@pytest.mark.thinned
+@mostly_audit("pair", SAMPLERS, indirect=True, ids=str)
 def test_the_weights_of_a_group_are_at_least_those_of_its_labels(pair):
     """W is at least the norm of F t over all labels, whose exponents are the inverse shares; also beyond the tables."""
     sampler, exact = pair
@@ -127,7 +130,7 @@ def test_the_weights_of_a_group_are_at_least_those_of_its_labels(pair):
             assert norm <= mp.mpf(int(true[y])) / mp.mpf(2) ** DIGITS
 
 
-@pytest.mark.thinned
+@mostly_audit("pair", SAMPLERS, indirect=True, ids=str)
 def test_the_same_in_balls(pair):
     """As the referee has W and F: with relative errors, so that epsilon may be as large as it likes."""
     sampler, referee = pair[0], pair[0]._referee
@@ -149,7 +152,7 @@ def test_the_same_in_balls(pair):
                     assert max(one.upper() for one in shares) <= 1
 
 
-@pytest.mark.thinned
+@mostly_audit("pair", SAMPLERS, indirect=True, ids=str)
 def test_weights_are_at_most_c_times_those_of_all_cells(pair):
     """Within the table, where c is computed, and beyond it, where c is what weights are."""
     sampler, exact = pair
@@ -163,18 +166,22 @@ def test_weights_are_at_most_c_times_those_of_all_cells(pair):
 
 
 def test_each_group_of_the_right_children_has_its_labels(pair):
-    """Every base and block is one label; left children, and what is an entry of a further table, have one group."""
+    """Every base and block is one label; left children have a group for each tag, an entry of a further table a tag."""
     sampler, _ = pair
     bundles, laws = sampler._bundles, sampler._laws
     for form, own in zip(bundles.forms, laws.forms, strict=True):
         groups = {len(laws.weights[right]) for _, right in form.parts if bundles.form_of_law[right] >= 0}
         assert len(own.bases) == max(groups, default=1)
-        assert all(len(laws.weights[left]) == 1 for left, _ in form.parts)
+        tags = 1 if form.entries == NONE else len(laws.forms[form.entries].labels)
+        assert {len(laws.weights[left]) for left, _ in form.parts} <= {1, tags}
+        assert {base.tag for base in own.bases} == set(range(tags))
+        if not form.is_grafted:
+            assert all(len({own.bases[label.base].tag for label in labels}) == 1 for labels in own.labels)
         assert all(len(laws.weights[form.first + k]) == len(own.labels) for k in range(len(form.parts)))
         assert bool(own.labels) != form.is_root
         if form.is_root:
             continue
-        assert len(own.labels) == 1 or not form.is_grafted
+        assert len(own.labels) == 1 or not form.is_grafted or form.has_tags
         labels = [(label.base, label.block) for group in own.labels for label in group]
         assert sorted(labels) == sorted(product(range(len(own.bases)), range(own.frequencies.blocks)))
 
@@ -219,7 +226,7 @@ def test_what_lies_beyond_tables_is_bounded(pair, growth):
                 assert outside <= bound
 
 
-@pytest.mark.thinned
+@mostly_audit("pair", SAMPLERS, indirect=True, ids=str)
 def test_tails_of_parts_are_bounded(pair):
     """The moments of e^(s(u - centre y)) and of e^(-s(u - centre y)), for all sums that tables draw."""
     sampler, exact = pair
@@ -323,7 +330,7 @@ def test_the_moments_of_the_referee_are_bounds(sizes, epsilon):
 def test_an_entry_without_a_weight(weight):
     """The grand total, free: at the root F is the sum of the other weights of the added row, and its error small."""
     weights = (Fraction(weight),) * 3
-    sampler = ColumnSplitting(Fraction(1), np.ones((3, 3), int), margins=Margins(weights, weights))
+    sampler = ColumnSplitting(Fraction(1), np.ones((3, 3), int), margins=MarginWeights(weights, weights))
     exact = ExactWeights(sampler)
     (root,) = [k for k, form in enumerate(sampler._bundles.forms) if form.is_root]
     flat = 0

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import keepsum as ks
-from keepsum.sources.records.bins import Bins
-from keepsum.sources.records.signs import DATE_TEXT
+from keepsum.sources.records.declaring import DATE_TEXT, Bins
+from support import mostly_audit
 
 from .conftest import connect
 
@@ -113,8 +113,7 @@ def test_text_is_a_date_where_the_calendar_has_it(year):
     assert counts(days, [None, f"{year:04}-03-01", None]) == [len(days) - 306, 306]
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize(
+@mostly_audit(
     ("values", "edges"),
     [
         (pa.array([1.5]), [0, None]),

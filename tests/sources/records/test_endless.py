@@ -19,8 +19,9 @@ import pytest
 
 import keepsum as ks
 from keepsum import _signals
-from keepsum.desk.jobs import Job
-from keepsum.sources.records import grouping, opened, running
+from keepsum.desk.jobs import BackgroundJob
+from keepsum.sources.records import connecting
+from keepsum.sources.records import counting as grouping
 from support import HANG
 
 from .conftest import connect
@@ -56,7 +57,7 @@ def while_counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], No
     """Something that happens while the records are being counted."""
 
     def set_up(event: Callable[[], None]) -> None:
-        monkeypatch.setattr(running, "check", event)
+        monkeypatch.setattr(connecting, "check", event)
 
     return set_up
 
@@ -92,7 +93,7 @@ def test_a_connection_of_the_users_own_can_be_used_afterwards(connection, while_
 def test_a_command_is_stopped_from_outside(long):
     """It says that it looks, so that the signal comes while the records are being counted."""
     code = """
-import keepsum.sources.records.running as running
+import keepsum.sources.records.connecting as running
 running.check = lambda: print("looked", flush=True)
 from keepsum_shell import main; main()
 """
@@ -113,14 +114,14 @@ def test_the_page_ends_it(long, while_counting):
         job.check()
 
     while_counting(stop)
-    job = Job(lambda _: ks.tabulate(**long, **COUNTED))
+    job = BackgroundJob(lambda _: ks.tabulate(**long, **COUNTED))
     job.run()
     assert (job.problem, job.result) == (None, None)
 
 
 def test_whoever_watches_is_asked(long):
     """As the page asks for it, without anything between."""
-    job = Job(lambda _: ks.tabulate(**long, **COUNTED))
+    job = BackgroundJob(lambda _: ks.tabulate(**long, **COUNTED))
     asked: list[None] = []
 
     def check():
@@ -135,11 +136,11 @@ def test_whoever_watches_is_asked(long):
 
 def test_memory_that_it_may_take(long, monkeypatch):
     """What is said is the limit, not what was taken."""
-    monkeypatch.setattr(running, "most_memory", lambda: 7 * 10**6)
-    monkeypatch.setattr(opened, "memory_setting", dict)
+    monkeypatch.setattr(connecting, "most_memory", lambda: 7 * 10**6)
+    monkeypatch.setattr(connecting, "memory_setting", dict)
     sizes = iter(range(0, 10**9, 5 * 10**6))
-    monkeypatch.setattr(running, "resident", lambda: next(sizes))
-    with pytest.raises(ks.DataError) as caught:
+    monkeypatch.setattr(connecting, "resident", lambda: next(sizes))
+    with pytest.raises(ks.TooMuchWorkError) as caught:
         ks.tabulate(**long, **COUNTED)
     sentence = "must be countable with 7 MB of memory, but needs more, and nothing is written to disk. Count fewer"
     assert sentence in str(caught.value)
@@ -147,16 +148,18 @@ def test_memory_that_it_may_take(long, monkeypatch):
 
 @pytest.mark.parametrize("long", ["duckdb"], indirect=True)
 def test_memory_that_duckdb_may_take(long, monkeypatch):
-    monkeypatch.setattr(opened, "memory_setting", lambda: {"memory_limit": "64 MiB", "threads": "1"})
-    with pytest.raises(ks.DataError, match=r"'long.duckdb' must be countable with 64\.0 MiB of memory, but needs more"):
+    monkeypatch.setattr(connecting, "memory_setting", lambda: {"memory_limit": "64 MiB", "threads": "1"})
+    with pytest.raises(
+        ks.TooMuchWorkError, match=r"'long.duckdb' must be countable with 64\.0 MiB of memory, but needs more"
+    ):
         ks.tabulate(**long, by="name", domain={"name": ["p1"]})
 
 
 def test_duckdb_has_a_limit_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "available", lambda: 4 * 2**30)
-    assert running.memory_setting() == {"memory_limit": "3072 MiB"}
-    monkeypatch.setattr(running, "available", lambda: None)
-    assert running.memory_setting() == {}
+    monkeypatch.setattr(connecting, "available", lambda: 4 * 2**30)
+    assert connecting.memory_setting() == {"memory_limit": "3072 MiB"}
+    monkeypatch.setattr(connecting, "available", lambda: None)
+    assert connecting.memory_setting() == {}
 
 
 @pytest.mark.parametrize("counted", [COUNTED, BOUNDED], ids=["records", "persons"])

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 import keepsum as ks
-from keepsum.sources.records.connecting import tables_at
+from keepsum.sources.records.connecting import attempt, tables_at
+from support import mostly_audit
 
-from .conftest import PLACES, connect, csv, fill, sqlite_file
+from .conftest import PLACES, SOURCES, connect, csv, fill, sqlite_file
 
 SECRET = "Alice8675309"  # noqa: S105
 DOMAIN = {"place": PLACES}
@@ -33,7 +34,7 @@ def refused(**call) -> str:
     return str(error)
 
 
-@pytest.mark.thinned
+@mostly_audit("records", [*SOURCES, "postgres"], indirect=True)
 def test_values_outside_the_domain_are_not_named(records, tmp_path):
     text = refused(**records, domain={"place": ["01"]})
     assert "column 'place' must be declared categories" in text
@@ -229,7 +230,7 @@ def test_a_wrong_password_in_the_shell(postgres, monkeypatch, tmp_path, capfd):
     address = postgres.replace("//" + postgres.split("//")[1].split("@")[0], "//guarded")
     monkeypatch.setitem(os.environ, "PGPASSWORD", SECRET)
     options = ["--by", "place", "--categories", "place=01", "--keep-total", "--epsilon", "1", "--yes"]
-    assert run(["release", address, "--table", "people", *options, "-o", str(tmp_path / "out.csv")]) == 2
+    assert run(["release", address, "--table", "people", *options, "-o", str(tmp_path / "out.csv")]) == 5
     shown = capfd.readouterr()
     assert "does not let this user in. Set PGPASSWORD" in " ".join(shown.err.split())
     assert SECRET not in shown.err + shown.out
@@ -256,7 +257,7 @@ def test_a_password_file_that_others_may_read(postgres, tmp_path, monkeypatch, c
 
 
 def test_passwords_come_from_the_environment(monkeypatch):
-    from keepsum.sources.records.databases import postgres_address
+    from keepsum.sources.records.files import postgres_address
 
     monkeypatch.setitem(os.environ, "PGPASSWORD", SECRET)
     address = postgres_address("postgres://me@/db?host=/run/postgresql&port=6543")
@@ -297,3 +298,32 @@ def test_types_that_are_no_labels():
         assert "must hold text" in refused(source=pd.DataFrame({"place": values}))
     assert "decimal numbers" in refused(source=pd.DataFrame({"place": [1.5]}))
     assert "several types" in refused(source=pd.DataFrame({"place": [1, SECRET]}, dtype=object))
+
+
+class IOException(Exception):  # noqa: N818
+    """As DuckDB calls what a disk does."""
+
+
+@pytest.mark.parametrize(
+    ("problem", "error", "status"),
+    [
+        (RuntimeError("connection to server failed: Connection refused"), ks.UnreachableError, 5),
+        (RuntimeError("database is locked"), ks.UnreachableError, 5),
+        (IOException("Could not read all bytes: disk"), ks.UnreachableError, 5),
+        (RuntimeError("no such table: people"), ks.DataError, 2),
+        (RuntimeError("file is not a database"), ks.DataError, 2),
+        (UnicodeError("invalid utf-8 sequence"), ks.DataError, 2),
+        (RuntimeError("Could not convert 'Alice' to INT64"), ks.DataError, 2),
+        (type("OutOfMemoryException", (Exception,), {})("too much"), ks.TooMuchWorkError, 7),
+    ],
+)
+def test_only_what_may_be_otherwise_later_is_worth_another_try(problem, error, status):
+    def fails():
+        raise problem
+
+    with pytest.raises(ks.KeepsumError) as caught:
+        attempt(fails, "Database 'x.db'")
+    assert type(caught.value) is error
+    assert caught.value.status == status
+    assert caught.value.__context__ is None
+    assert "Alice" not in str(caught.value)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from command import Commands
+from support import mostly_audit
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +20,7 @@ def commands() -> Iterator[Commands]:
     running.close()
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("records", ["duckdb", "sqlite address", "postgres", "folder"], indirect=True)
+@mostly_audit("records", ["duckdb", "sqlite address", "postgres", "folder"], indirect=True)
 def test_records_are_asked_about(records: dict[str, Any], commands: Commands, tmp_path: Path) -> None:
     answers = ["nowhere", records["table"]] if "table" in records else []
     answers += ["place,age", "", """01,02,b'c,"q""x",A,a""", ""]

@@ -10,6 +10,7 @@ import ibis
 import pytest
 
 import keepsum as ks
+from support import mostly_audit
 
 TYPES = ["", "INTEGER", "TEXT", "REAL", "NUMERIC", "BLOB", "BOOLEAN", "DATE", "DECIMAL(3, 1)", "SOMETHING"]
 NAMES = ["true", "false", "0", "1", "2", "t"]
@@ -113,8 +114,7 @@ def units(folder: Path, kind: str, who: list) -> int:
     return int(table.counts.sum())
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("kind", TYPES)
+@mostly_audit("kind", TYPES)
 def test_units_that_are_not_exact_are_refused(kind, tmp_path):
     for missing in ("", None):
         with pytest.raises(ks.DataError, match="missing in some"):

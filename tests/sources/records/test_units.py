@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import keepsum as ks
 from keepsum.planning.plan import compile_plan
 from keepsum.releasing.explain import explain
-from keepsum.tables.records import Records
+from keepsum.tables.origins import Records
 
 from .conftest import connect
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepsum._saying import arg
 from keepsum._signals import held_back
 from keepsum._text import given
-from keepsum.cli.declaration import Declaration, declares
-from keepsum.cli.epilogs import FILES
-from keepsum.cli.levels import parse_level
+from keepsum.cli.declaration import AsJson, Declaration, declares, parse_level
+from keepsum.cli.help_text import SEE
 from keepsum.cli.screen import done, progress, show, show_json, shown
 from keepsum.errors import InputError
 
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from keepsum.cli.accuracies import Result, Target
+    from keepsum.cli.accuracies import MarginTarget, Result
     from keepsum.specs.job import Job
 
 LOSSES = ("epsilon", "rho", "sigma")
 TARGETS, PICTURE_KINDS = ("typical", "largest"), (".png", ".svg", ".pdf")
 # The loss at which the search begins if none is declared; the paper's calibration takes no epsilon from 1/e on.
 START, PAPERS_START = "1", "0.25"
-HELP = """Show margins of error, or the epsilon for a margin that you can live with. Spends no budget.
+HELP = (
+    """Show margins of error, or the epsilon for a margin that you can live with. Spends no budget.
 
 Examples:
 
@@ -48,16 +49,12 @@ The last example needs no data: margins of error depend only on the cells, the t
 it finds the smallest epsilon of three digits whose typical (median) margin is at most that many counts; with
 --mechanism gaussian and no --delta, the smallest rho. With --share-budget the values of --focus, and --cell-share, say
 how much squared errors of these totals, and of cells, count, and the shares with the least error are found.
-
 """
+    + SEE
+)
 
 
-def add(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("accuracy", help=HELP + FILES)(accuracy)
-
-
-@declares
+@declares()
 def accuracy(
     declared: Declaration,
     target_moe: Annotated[
@@ -86,7 +83,7 @@ def accuracy(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Show margins of error."""
     from keepsum.cli.accuracies import as_json, check_shared, result_of, sections_of
@@ -124,29 +121,29 @@ def accuracy(
         show(written)
 
 
-def _target(declared: Declaration, text: str | None, which: str | None) -> Target | None:
+def _target(declared: Declaration, text: str | None, which: str | None) -> MarginTarget | None:
     """The margin to reach, if one is given; what it is solved for must not be given too."""
-    from keepsum.accuracy.candidates import LARGEST_TARGET
-    from keepsum.cli.accuracies import Target
+    from keepsum.accuracy.choose import LARGEST_TARGET
+    from keepsum.cli.accuracies import MarginTarget
 
     if text is None:
         if which is not None:
-            raise InputError("Option --target requires --target-moe, such as --target-moe 10. Leave it out.")
+            raise InputError(f"{arg.target} requires {arg.target_moe}, such as {arg.target_moe(10)}. Leave it out.")
         return None
     margin = int(text) if re.fullmatch("[0-9]{1,12}", text) else 0
     if not 1 <= margin <= LARGEST_TARGET:
-        raise InputError(f"Option --target-moe must be a whole number from 1 to {LARGEST_TARGET:,}, got {given(text)}.")
+        raise InputError(f"{arg.target_moe} must be a whole number from 1 to {LARGEST_TARGET:,}, got {given(text)}.")
     if which not in (None, *TARGETS):
-        raise InputError(f"Option --target must be typical or largest, got {which!r}.")
+        raise InputError(f"{arg.target} must be typical or largest, got {which!r}.")
     for name in LOSSES:
-        if getattr(declared, name) is not None:
+        if f"mechanism.{name}" in declared.typed:
             raise InputError(
-                f"Option --target-moe must not be combined with --{name}, which it finds. Leave out --{name}."
+                f"{arg.target_moe} must not be combined with {arg[name]}, which it finds. {arg[name]:Leave out}."
             )
-    return Target(margin, which or "typical")
+    return MarginTarget(margin, which or "typical")
 
 
-def _with_loss(job: Job, wanted: Target | None) -> Job:
+def _with_loss(job: Job, wanted: MarginTarget | None) -> Job:
     """The job with a loss to begin with, where it is to be found and the spec has none."""
     import msgspec
 
@@ -154,11 +151,11 @@ def _with_loss(job: Job, wanted: Target | None) -> Job:
     if any(getattr(noise, name) is not None for name in LOSSES):
         return job
     if wanted is None:
-        raise InputError("Option --epsilon must be given, or --target-moe 10 to find it for that margin of error.")
+        raise InputError(f"{arg.epsilon} must be given, or {arg.target_moe(10)} to find it for that margin of error.")
     if noise.focus and noise.per_unit:
         raise InputError(
-            "Option --per-unit must not be combined with --target-moe where there is a --focus, whose values must be "
-            "shares of the epsilon that is found. Leave out --per-unit."
+            f"{arg.per_unit} must not be combined {arg.target_moe:with} where there is a {arg.focus}, whose values "
+            f"must be shares of the epsilon that is found. {arg.per_unit:Leave out}."
         )
     name = "rho" if noise.kind == "gaussian" and noise.delta is None else "epsilon"
     start = PAPERS_START if noise.calibration == "paper" else START
@@ -168,25 +165,26 @@ def _with_loss(job: Job, wanted: Target | None) -> Job:
 
 def _check_outputs(jobs: Sequence[Job], margins: Path | None, plot: Path | None, force: bool) -> None:
     """Refuse files that cannot be written before anything is computed."""
-    from keepsum.cli.places import check_not_source
+    from keepsum.cli.releases import check_not_source
     from keepsum.releasing.destination import check_sums
     from keepsum.sources.atomic import check_new
 
     files = [file for file in (margins, plot) if file is not None]
     if files and len(jobs) > 1:
         names = ", ".join(str(job.name) for job in jobs)
-        raise InputError(f"Options --margins and --plot must be used with --only NAME, one of the tables ({names}).")
+        raise InputError(
+            f"{arg.margins} and {arg.plot} must be used {arg.only.of('NAME'):with}, one of the tables ({names})."
+        )
     if margins is not None:
         check_sums(margins, force)
     if plot is not None and plot.suffix.lower() not in PICTURE_KINDS:
-        raise InputError(f"Option --plot must end in .png, .svg or .pdf, got {str(plot)!r}.")
+        raise InputError(f"{arg.plot} must end in .png, .svg or .pdf, got {str(plot)!r}.")
     check_not_source(files, jobs)
     for file in files:
         check_new(file, force)
 
 
 def _write(result: Result, margins: Path | None, plot: Path | None, figure: Figure | None, force: bool) -> None:
-    """Write the files that are asked for, each completely or not at all."""
     from keepsum.releasing.destination import write_sums
     from keepsum.sources.atomic import write_file
     from keepsum.sources.writing import kind_of, table_bytes

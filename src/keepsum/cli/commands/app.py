@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from keepsum._saying import arg
 from keepsum.cli.screen import note
 
 HELP = """Open a page in the browser that takes a table from a file to a verified release, step by step.
@@ -24,12 +25,7 @@ one browser. Files stay in memory: nothing is written to disk unless you save it
 """
 
 
-def add(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("app", help=HELP)(page)
-
-
-def page(
+def app(
     port: Annotated[int, typer.Option("--port", help="The port; 0 for any that is free.", metavar="PORT")] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the link, and open no browser.")] = False,
     ledger: Annotated[
@@ -43,7 +39,7 @@ def page(
 
     check_installed("The page", "web")
     if not 0 <= port <= 65535:
-        raise InputError(f"Option --port must be from 0 to 65535, got {port}.")
+        raise InputError(f"{arg.port} must be from 0 to 65535, got {port}.")
     from keepsum.desk.desk import Desk
     from keepsum.desk.serving import listen, serve
 
@@ -54,7 +50,7 @@ def page(
         def ready(link: str) -> None:
             typer.echo(f"Open {link}")
             if not no_browser:
-                from keepsum.desk.opening import opened
+                from keepsum.desk.serving import opened
 
                 stack.enter_context(opened(link))
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import keepsum as ks
+from keepsum._saying import arg
 from keepsum._signals import held_back
 from keepsum._text import percent
-from keepsum.cli.declaration import Declaration, declares
-from keepsum.cli.epilogs import FILES
+from keepsum.cli.declaration import AsJson, Declaration, Force, Threads, declares
+from keepsum.cli.help_text import SEE
 from keepsum.cli.screen import done, pairs_shown, progress, show, show_json, shown
-from keepsum.cli.threads import Threads
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 PAPER_CELLS = 1000  # its basis needs a Smith form, and larger chains would not converge
 PICTURE_KINDS = (".png", ".svg", ".pdf")
-HELP = """Show how close the chains of a plan come to their target. Needs no counts, spends no budget.
+HELP = (
+    """Show how close the chains of a plan come to their target. Needs no counts, spends no budget.
 
 Examples:
 
@@ -39,16 +40,12 @@ Examples:
 Pairs of coupled chains, one a lag ahead of the other, run until they meet; their meeting times bound the total
 variation from the target. Where no block is drawn by a chain, as in the first example, there is nothing to show. With
 --paper A it shows the paper's Algorithm 1 instead, with pre-jumps of parameter A, whatever the plan uses.
-
 """
+    + SEE
+)
 
 
-def add(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("convergence", help=HELP + FILES)(convergence)
-
-
-@declares
+@declares()
 def convergence(
     declared: Declaration,
     output: Annotated[
@@ -71,8 +68,8 @@ def convergence(
         ),
     ] = None,
     threads: Threads = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    force: Force = False,
+    json: AsJson = False,
 ) -> None:
     """Show how chains converge."""
     from keepsum.planning.plan import compile_plan
@@ -87,7 +84,7 @@ def convergence(
             )
         check_new(output, force)
     if paper is None and (lag is not None or most is not None):
-        raise InputError("Options --lag and --max-steps need --paper. Omit them.")
+        raise InputError(f"{arg.lag} and {arg.max_steps} need {arg.paper}. Omit them.")
     with progress() as step:
         step("reading the categories")
         table = job.cells()
@@ -109,7 +106,9 @@ def convergence(
         raise AssertionError("the plan was just measured")
     if output is not None:
         if not convergence.chains:
-            raise InputError("A curve needs a block that is drawn by a chain, and this plan has none. Omit --output.")
+            raise InputError(
+                f"A curve needs a block that is drawn by a chain, and this plan has none. Omit {arg.output}."
+            )
         _write(output, force, convergence.plot(_forms(plan)))
     _report(plan, convergence, output, json)
 
@@ -133,8 +132,8 @@ def _write(output: Path, force: bool, figure: Figure) -> None:
 
 
 def _report(plan: CompiledPlan, measured: Convergence, output: Path | None, json: bool) -> None:
+    from keepsum.releasing.codec import convergence_record
     from keepsum.releasing.explain import person_statements
-    from keepsum.releasing.records import convergence_record
 
     if json:
         show_json(
@@ -160,16 +159,12 @@ def _report(plan: CompiledPlan, measured: Convergence, output: Path | None, json
     for place, (form, sampler, group) in enumerate(zip(_forms(plan), _samplers(plan), measured.chains, strict=True)):
         heading = "Chains" if len(measured.chains) == 1 else f"Chains {place + 1}"
         lines.append((heading, [f"{form}: {sampler}", *_figures(group)]))
-    show([*lines, *_curve(output)])
-
-
-def _curve(output: Path | None) -> list[tuple[str, list[str]]]:
-    """Where the curve is, if it was written."""
-    return [] if output is None else [("Curve", [shown(output)])]
+    if output is not None:
+        lines.append(("Curve", [shown(output)]))
+    show(lines)
 
 
 def _forms(plan: CompiledPlan) -> list[str]:
-    """The forms of the blocks that are drawn by chains."""
     from keepsum.planning.describe import describe_form
 
     groups = zip(plan.groups, plan.samplers, strict=True)
@@ -212,4 +207,4 @@ def _report_paper(times: ks.mcmc.MeetingTimes, a: float, output: Path | None, js
         f"{len(times):,} pairs with lag {times.lag:,}: {met}",
         f"TV bound below 0.1 after: {reached}",
     ]
-    show([("Algorithm 1", lines), *_curve(output)])
+    show([("Algorithm 1", lines), *([] if output is None else [("Curve", [shown(output)])])])

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from keepsum._progress import doing
 from keepsum._signals import held_back
+from keepsum.cli.declaration import AsJson
 from keepsum.cli.screen import done, show_json, shown
 from keepsum.errors import InputError
 
@@ -26,11 +28,6 @@ others can read it.
 """
 
 
-def add(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("keygen", help=HELP)(keygen)
-
-
 def keygen(
     private: Annotated[Path, typer.Argument(help="The file for the private key.", metavar="KEY")],
     public: Annotated[
@@ -40,14 +37,15 @@ def keygen(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing keys.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Make keys."""
-    from keepsum.releasing.signing import make_keys
+    from keepsum.releasing.canonical import make_keys
 
     if not private.name:
         raise InputError(f"The private key must be the name of a file, got {str(private)!r}.")
     beside = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")
+    doing("making the keys")
     with held_back():
         fingerprint = make_keys(private, beside, force)
         done(f"The keys are written: private {str(private)!r} (keep it secret), public {str(beside)!r}.")

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsum.cli.screen import FailedError, done, show_json, shown
+from keepsum._progress import doing
+from keepsum._saying import Text, arg, marked
+from keepsum._text import how_many
+from keepsum.cli.declaration import AsJson
+from keepsum.cli.screen import done, show_json, shown
 from keepsum.cli.screen import show as show_sections
-from keepsum.cli.terms import in_shell_terms, sections_in_shell_terms
-from keepsum.errors import InputError
+from keepsum.errors import FailedCheckError, InputError
+from keepsum.specs.faces import SHELL, in_shell, sections_in
 
 if TYPE_CHECKING:
-    from keepsum.ledger.budget import Budget
+    from keepsum.ledger.entries import Budget
     from keepsum.ledger.state import Dataset
     from keepsum.tables.domain import Domain
 
@@ -98,29 +102,18 @@ charged even if the budget does not allow for it, because it has happened.
 """
 
 NOT_STATED = "not stated: "
-INSTEAD = ", or use a budget per unit of distance, with per_unit"
+INSTEAD = f", or use a budget per unit of distance, {arg.per_unit:with}"
 NOT_COVERED = "An end that was cut off or rewritten shows only --against certificates, or a noted --head."
 
-LedgerFile = Annotated[Path, typer.Argument(help="The file of the ledger.", metavar="LEDGER", show_default=False)]
-DatasetName = Annotated[str | None, typer.Option("--dataset", help="The dataset.", metavar="NAME", show_default=False)]
+LedgerFile = Annotated[Path, typer.Argument(help="The file of the ledger.", metavar="LEDGER")]
+DatasetName = Annotated[str | None, typer.Option("--dataset", help="The dataset.", metavar="NAME")]
 Epsilon = Annotated[
-    str | None,
-    typer.Option("--budget", help="The epsilon of one person, in all releases.", metavar="E", show_default=False),
+    str | None, typer.Option("--budget", help="The epsilon of one person, in all releases.", metavar="E")
 ]
-Delta = Annotated[
-    str | None,
-    typer.Option("--budget-delta", help="The delta that may go with it.", metavar="D", show_default=False),
-]
-Rho = Annotated[
-    str | None,
-    typer.Option("--budget-rho", help="Instead: the rho (zCDP) of one person.", metavar="R", show_default=False),
-]
+Delta = Annotated[str | None, typer.Option("--budget-delta", help="The delta that may go with it.", metavar="D")]
+Rho = Annotated[str | None, typer.Option("--budget-rho", help="Instead: the rho (zCDP) of one person.", metavar="R")]
 PerUnit = Annotated[bool, typer.Option("--per-unit", help="The budget is per unit of l1 distance.")]
-NoteText = Annotated[
-    str | None,
-    typer.Option("--note", help="Who decided the budget, and why.", metavar="TEXT", show_default=False),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+NoteText = Annotated[str | None, typer.Option("--note", help="Who decided the budget, and why.", metavar="TEXT")]
 
 
 def add(app: typer.Typer) -> None:
@@ -144,16 +137,11 @@ def init(
     budget_rho: Rho = None,
     per_unit: PerUnit = False,
     domain: Annotated[
-        str | None,
-        typer.Option(
-            "--domain", help="TOML file with all categories of the dataset.", metavar="FILE", show_default=False
-        ),
+        str | None, typer.Option("--domain", help="TOML file with all categories of the dataset.", metavar="FILE")
     ] = None,
     within: Annotated[
         list[str] | None,
-        typer.Option(
-            "--within", help="A nested axis and its parent: county:state.", metavar="CHILD:PARENT", show_default=False
-        ),
+        typer.Option("--within", help="A nested axis and its parent: county:state.", metavar="CHILD:PARENT"),
     ] = None,
     note: NoteText = None,
     json: AsJson = False,
@@ -162,12 +150,13 @@ def init(
     from keepsum.ledger.ledger import Ledger
 
     if dataset is None:
-        raise InputError("Option --dataset must name the dataset, such as --dataset pop2010.")
+        raise InputError(f"{arg.dataset} must name the dataset, such as {arg.dataset} pop2010.")
     if budget is None and budget_rho is None:
-        raise InputError("Option --budget must be given, such as --budget 1.0, or --budget-rho.")
+        raise InputError(f"{arg.budget} must be given, such as {arg.budget(1.0)}, or {arg.budget_rho}.")
     amount = _budget(budget, budget_delta, budget_rho, per_unit)
     cells = _domain(domain, within)
     existed = os.path.lexists(ledger)
+    doing("writing the ledger")
     if existed:
         Ledger.open(ledger).add_dataset(dataset, amount, cells, note)
     else:
@@ -198,28 +187,32 @@ def budget(
     from keepsum.ledger.ledger import Ledger
 
     if per_person and per_unit:
-        raise InputError("Options --per-person and --per-unit must not be given together.")
+        raise InputError(f"{arg.per_person} and {arg.per_unit} must not be given together.")
+    doing("reading the ledger")
     opened = Ledger.open(ledger)
     known = opened.dataset(dataset)
     old = known.budget
     if budget is None and budget_rho is None and budget_delta is None and not (per_person or per_unit):
-        raise InputError("Option --budget must be given, such as --budget 1.5, or another that changes the budget.")
+        raise InputError(f"{arg.budget} must be given, such as {arg.budget(1.5)}, or another that changes the budget.")
     _check_unit(old, per_person, per_unit)
     if per_unit == old.per_person:
         option = "--per-unit" if per_unit else "--per-person"
         if budget is None and budget_rho is None:
-            raise InputError(f"Option {option} must be given with --budget or --budget-rho, because the unit changes.")
+            raise InputError(
+                f"Option {option} must be given {arg.budget:with} or {arg.budget_rho}, because the unit changes."
+            )
         if old.delta is not None and budget is not None and budget_delta is None:
-            raise InputError(f"Option {option} must be given with --budget-delta, because the unit changes.")
+            raise InputError(f"Option {option} must be given {arg.budget_delta:with}, because the unit changes.")
     epsilon: Any = budget
     rho: Any = budget_rho
     if epsilon is None and rho is None:
         epsilon, rho = old.epsilon, old.rho
     delta: Any = old.delta if budget_delta is None else budget_delta
     amount = _budget(epsilon, delta, rho, per_unit)
+    doing("writing the ledger")
     opened.set_budget(known.name, amount, note)
     done(f"The budget of {known.name!r} is changed.")
-    spent = in_shell_terms(str(opened.standing(known.name)))
+    spent = in_shell(str(opened.standing(known.name)))
     if json:
         show_json({"dataset": known.name, "before": str(old), "budget": str(amount), "spent": spent})
         return
@@ -232,8 +225,8 @@ def _check_unit(old: Budget, per_person: bool, per_unit: bool) -> None:
     """Refuse a number alone where budgets are per unit of distance: it would be taken for one person's."""
     if not (old.per_person or per_person or per_unit):
         raise InputError(
-            f"A budget must be given with --per-unit or --per-person, because the one so far is {old.unit}. Add the "
-            f"one that is meant."
+            f"A budget must be given {arg.per_unit:with} or {arg.per_person}, because the one so far is {old.unit}. "
+            "Add the one that is meant."
         )
 
 
@@ -247,6 +240,7 @@ def show(
     from keepsum.ledger.ledger import Ledger
     from keepsum.ledger.showing import dataset_topics
 
+    doing("reading the ledger")
     opened = Ledger.open(ledger)
     names = list(opened.datasets) if dataset is None else [opened.dataset(dataset).name]
     number, head = opened.head
@@ -259,7 +253,7 @@ def show(
         shown_one = opened.dataset(name)
         topics = dataset_topics(shown_one, all_releases)
         sections += [(title, _person(lines, shown_one) if title == "One person" else lines) for title, lines in topics]
-    show_sections(sections_in_shell_terms(sections))
+    show_sections(sections_in(SHELL, sections))
 
 
 def _person(lines: list[str], dataset: Dataset) -> list[str]:
@@ -268,8 +262,8 @@ def _person(lines: list[str], dataset: Dataset) -> list[str]:
         return lines
     reason = lines[0]
     if not dataset.budget.per_person:
-        reason = reason.replace(INSTEAD, "").replace("a budget per person", "the loss of one person")
-    return [in_shell_terms(reason), *lines[1:]]
+        reason = Text(marked(reason).replace(INSTEAD, "").replace("a budget per person", "the loss of one person"))
+    return [in_shell(reason), *lines[1:]]
 
 
 def _facts(dataset: Dataset) -> dict[str, object]:
@@ -278,7 +272,7 @@ def _facts(dataset: Dataset) -> dict[str, object]:
 
     facts = dataset_facts(dataset)
     person: Any = facts["person"]
-    sentences = {"words": in_shell_terms(str(facts["words"]))}
+    sentences = {"words": in_shell(str(facts["words"]))}
     return facts | sentences | {"person": None if person is None else _person(person, dataset)}
 
 
@@ -287,29 +281,26 @@ def check(
     against: Annotated[
         list[Path] | None,
         typer.Option(
-            "--against",
-            help="A certificate, the folder of a release, or a released table.",
-            metavar="CERTIFICATE",
-            show_default=False,
+            "--against", help="A certificate, the folder of a release, or a released table.", metavar="CERTIFICATE"
         ),
     ] = None,
     head: Annotated[
-        str | None,
-        typer.Option("--head", help="A hash of a last entry that was noted down.", metavar="HASH", show_default=False),
+        str | None, typer.Option("--head", help="A hash of a last entry that was noted down.", metavar="HASH")
     ] = None,
     json: AsJson = False,
 ) -> None:
     """Check a ledger."""
-    from keepsum.ledger.checking import checked
+    from keepsum.ledger.importing import checked
     from keepsum.ledger.store import Store
-    from keepsum.releasing.saved import read_certificate
+    from keepsum.releasing.destination import read_certificate
 
+    doing("reading the ledger")
     certificates = [read_certificate(path) for path in against or []]
     store = Store(ledger)
     if not store.is_ledger:
         store.read()  # says what it is instead
     result = checked(store, certificates, head=head)
-    problems = [in_shell_terms(problem) for problem in result.problems]
+    problems = [in_shell(problem) for problem in result.problems]
     if json:
         facts: dict[str, Any] = {"ok": result.passed, "entries": result.entries, "head": result.head}
         show_json({**facts, "certificates": result.compared, "problems": problems})
@@ -326,22 +317,20 @@ def check(
         if result.head is not None:
             typer.echo(f"Head    {result.head}")
     if not result.passed:
-        raise FailedError(f"The ledger does not check: {len(problems):,} problem{'s' * (len(problems) != 1)}.")
+        raise FailedCheckError(f"The ledger does not check: {how_many(len(problems), 'problem')}.")
 
 
 def export(
     ledger: LedgerFile,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A file instead of standard output.", metavar="FILE", show_default=False),
+        Path | None, typer.Option("--output", "-o", help="A file instead of standard output.", metavar="FILE")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Export all entries."""
     import msgspec
 
-    from keepsum.ledger.chain import broken_at
-    from keepsum.ledger.store import Store
+    from keepsum.ledger.store import Store, broken_at
     from keepsum.sources.atomic import check_new, write_file
 
     if str(output) == "-":
@@ -350,6 +339,7 @@ def export(
         check_new(output, force)
         if output.resolve() == ledger.resolve():
             raise InputError("Output must not be the ledger itself. Choose another name.")
+    doing("reading the ledger")
     links = Store(ledger).rows()
     lines = b"".join(msgspec.json.encode(link) + b"\n" for link in links)
     if output is None:
@@ -360,7 +350,7 @@ def export(
         typer.echo(f"Exported  {shown(output)}")
     broken = broken_at(links)
     if broken is not None:
-        raise FailedError(f"All entries are exported, but the chain is broken at entry {broken:,}.")
+        raise FailedCheckError(f"All entries are exported, but the chain is broken at entry {broken:,}.")
 
 
 def import_(
@@ -368,15 +358,12 @@ def import_(
     releases: Annotated[
         list[Path],
         typer.Argument(
-            help="Released tables, folders of releases, or certificates beside their tables.",
-            metavar="RELEASE",
-            show_default=False,
+            help="Released tables, folders of releases, or certificates beside their tables.", metavar="RELEASE"
         ),
     ],
     dataset: DatasetName = None,
     unverified: Annotated[
-        bool,
-        typer.Option("--unverified", help="Take certificates at their word, where there is no table to verify."),
+        bool, typer.Option("--unverified", help="Take certificates at their word, where there is no table to verify.")
     ] = False,
     json: AsJson = False,
 ) -> None:
@@ -384,12 +371,15 @@ def import_(
     from keepsum.ledger.importing import charge_for, published
     from keepsum.ledger.ledger import Ledger
 
+    doing("reading the ledger")
     opened = Ledger.open(ledger)
     name = opened.dataset(dataset).name
     imported: list[str] = []
+    doing("verifying the releases")
     for path in releases:  # what does not verify or fit is refused before any is charged
         certificate, invariants, _ = published(path, None) if not unverified else _at_its_word(path)
         charge_for(certificate, invariants, opened.dataset(name))
+    doing("writing the ledger")
     for path in releases:
         if unverified:
             certificate, invariants, _ = _at_its_word(path)
@@ -401,7 +391,7 @@ def import_(
         if not json:
             typer.echo(f"Imported  {shown(path)}")
     standing = opened.standing(name)
-    spent = in_shell_terms(str(standing))
+    spent = in_shell(str(standing))
     if json:
         show_json({"imported": imported, "dataset": name, "spent": spent})
     else:
@@ -409,7 +399,7 @@ def import_(
 
 
 def _at_its_word(path: Path) -> tuple[Any, bytes | None, bool]:
-    from keepsum.releasing.saved import read_statement
+    from keepsum.releasing.destination import read_statement
 
     return *read_statement(path), False
 
@@ -421,19 +411,19 @@ def _help(context: typer.Context) -> None:
 
 
 def _budget(epsilon: Any, delta: Any, rho: Any, per_unit: bool) -> Budget:
-    from keepsum.ledger.budget import Budget
+    from keepsum.ledger.entries import Budget
 
     return Budget.per_unit(epsilon, delta, rho) if per_unit else Budget(epsilon, delta, rho)
 
 
 def _domain(file: str | None, within: list[str] | None) -> Domain | None:
-    from keepsum.cli.categories import parse_nesting
     from keepsum.sources.declarations import read_domain
+    from keepsum.specs.option import parse_nesting
     from keepsum.tables.domain import Domain
 
     nesting = parse_nesting(within)
     if file is None:
         if nesting:
-            raise InputError("Option --within must be given with --domain.")
+            raise InputError(f"{arg.within} must be given {arg.domain('FILE'):with}.")
         return None
     return Domain(read_domain(file), nesting)

@@ -8,12 +8,23 @@ from typing import Annotated
 import typer
 
 import keepsum as ks
+from keepsum._saying import arg
 from keepsum._signals import held_back
-from keepsum.cli.categories import parse_margin
-from keepsum.cli.levels import parse_level
-from keepsum.cli.screen import done, progress, show_json, shown, wrapped
-from keepsum.cli.standard_output import FREE, INCOMPLETE, STANDARD_OUTPUT, check_free, deliver
+from keepsum.cli.declaration import AllowSeeded, AsJson, CertificatePath, Force, Patient, ReleasePath, parse_level
+from keepsum.cli.screen import (
+    FREE,
+    INCOMPLETE,
+    STANDARD_OUTPUT,
+    check_free,
+    deliver,
+    done,
+    progress,
+    show_json,
+    shown,
+    wrapped,
+)
 from keepsum.errors import InputError
+from keepsum.specs.option import parse_margin
 
 HELP = """Sum a saved release over some of its axes. Spends no budget: it reads only what is published.
 
@@ -36,20 +47,11 @@ with the probability of --level.
 """
 
 
-def add(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("marginal", help=HELP)(marginal)
-
-
 def marginal(
-    release: Annotated[Path, typer.Argument(help="The released table, or the folder of a release.", metavar="RELEASE")],
-    certificate: Annotated[
-        Path | None,
-        typer.Argument(help="Its certificate; by default the one beside it.", metavar="CERTIFICATE"),
-    ] = None,
+    release: ReleasePath,
+    certificate: CertificatePath = None,
     axes: Annotated[
-        list[str] | None,
-        typer.Option("--axes", help="Axes to keep; without any, the grand total.", metavar="A,B", show_default=False),
+        list[str] | None, typer.Option("--axes", help="Axes to keep; without any, the grand total.", metavar="A,B")
     ] = None,
     output: Annotated[
         Path | None,
@@ -66,21 +68,19 @@ def marginal(
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Margins that hold for all totals at once, not for each.")
     ] = False,
-    allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
-    patient: Annotated[
-        bool, typer.Option("--patient", help="Work everything out again, however long that takes.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    allow_seeded: AllowSeeded = False,
+    patient: Patient = False,
+    force: Force = False,
+    json: AsJson = False,
 ) -> None:
     """Write a margin of a release."""
-    from keepsum.facade.marginal import file_of
+    from keepsum.facade.estimates import file_of
     from keepsum.releasing.destination import check_sums, write_sums
     from keepsum.sources.writing import kind_of
     from keepsum.specs.building import margin_of
 
     if output is None:
-        raise InputError("Option --output must be given, such as --output states.csv.")
+        raise InputError(f"{arg.output} must be given, such as {arg.output} states.csv.")
     at_level = parse_level(level)
     is_stream = str(output) == STANDARD_OUTPUT
     inputs = [path for path in (release, certificate) if path is not None]

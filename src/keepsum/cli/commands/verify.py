@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 import keepsum as ks
-from keepsum.cli.screen import FailedError, done, progress, show_checks, show_json
-from keepsum.cli.terms import in_shell_terms
+from keepsum.cli.declaration import AllowSeeded, CertificatePath, Patient
+from keepsum.cli.screen import done, progress, show_checks, show_json
+from keepsum.errors import FailedCheckError
+from keepsum.specs.faces import in_shell
 
 HELP = """Verify a release: schema, signature, hash, integers, cells, and every kept total recomputed.
 
@@ -32,42 +34,24 @@ every check passed, 1 if one failed.
 """
 
 
-def add(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("verify", help=HELP)(verify)
-
-
 def verify(
     table: Annotated[
-        Path,
-        typer.Argument(help="A released table, the folder of a release, or a certificate.", metavar="RELEASE"),
+        Path, typer.Argument(help="A released table, the folder of a release, or a certificate.", metavar="RELEASE")
     ],
-    certificate: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Its certificate; by default the one beside it.", metavar="CERTIFICATE", show_default=False
-        ),
-    ] = None,
+    certificate: CertificatePath = None,
     totals: Annotated[
-        Path | None,
-        typer.Option(
-            "--totals", help="Published figures that the kept totals must equal.", metavar="FILE", show_default=False
-        ),
+        Path | None, typer.Option("--totals", help="Published figures that the kept totals must equal.", metavar="FILE")
     ] = None,
-    key: Annotated[
-        Path | None, typer.Option("--key", help="The publisher's public key (PEM).", metavar="KEY", show_default=False)
-    ] = None,
-    allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
-    patient: Annotated[
-        bool, typer.Option("--patient", help="Work everything out again, however long that takes.")
-    ] = False,
+    key: Annotated[Path | None, typer.Option("--key", help="The publisher's public key (PEM).", metavar="KEY")] = None,
+    allow_seeded: AllowSeeded = False,
+    patient: Patient = False,
     json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check a release."""
     with progress() as step:
         step("checking the release")
         verification = ks.verify(table, certificate, totals=totals, key=key, allow_seeded=allow_seeded, patient=patient)
-    checks = [(c.name, c.passed, c.words if c.passed else in_shell_terms(c.words)) for c in verification.checks]
+    checks = [(c.name, c.passed, c.words if c.passed else in_shell(c.words)) for c in verification.checks]
     names = ", ".join(name for name, passed, _ in checks if not passed)
     failed = f"The release does not verify: {names}."
     if verification:
@@ -80,4 +64,4 @@ def verify(
     else:
         show_checks(checks)
     if not verification:
-        raise FailedError(failed)
+        raise FailedCheckError(failed)

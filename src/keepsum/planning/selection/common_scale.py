@@ -9,13 +9,12 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum.lattice.structure import Block, Structure
-from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
-from keepsum.planning.selection.choice import BUDGET, Choice, Reason
+from keepsum.planning.selection.choice import BUDGET, Choice, Reason, block_cells, free_cells, sums_cells
 from keepsum.planning.selection.gaussian import NUMERATOR_ROOM, in_part_order, overlap_part
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.gaussian.common_scale import CommonScale
-from keepsum.sampling.gaussian.parts import Part
+from keepsum.sampling.gaussian.parts import SamplerPart
 from keepsum.sampling.gaussian.sums import FreeGaussian, SumsGaussian
 
 PROPOSALS = 400  # in a pilot
@@ -24,7 +23,7 @@ PROPOSALS = 400  # in a pilot
 class Apart:
     """A part of a sampler that draws several groups together; on its own it draws nothing."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: SamplerPart) -> None:
         self.part, self.width = part, part.width
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from keepsum.lattice.structure import Block, Structure
-from keepsum.planning.focused_blocks import FocusedBlocks
+from keepsum.planning.focus import FocusedBlocks, FocusTrees
 from keepsum.planning.groups import BlockGroup
-from keepsum.planning.nested import Nested
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy.mechanism import Kind, Mechanism
 
@@ -49,13 +48,15 @@ def selection_of(kind: Kind) -> Selection:
             from keepsum.planning.selection import gaussian
 
             return Selection(gaussian.choose_free, gaussian.choose_sums, gaussian.choose_overlap)
+        case "own":
+            raise AssertionError("noise of a user's own has no samplers of ours")
 
 
 def select(
     structure: Structure,
     groups: Sequence[BlockGroup],
     mechanism: Mechanism,
-    nested: Nested | None = None,
+    nested: FocusTrees | None = None,
     focused: FocusedBlocks | None = None,
 ) -> tuple[Choice, ...]:
     """How each group of blocks is sampled; rejection samplers run a pilot here, without any data."""
@@ -64,27 +65,36 @@ def select(
     return choices if selection.together is None else selection.together(choices, mechanism)
 
 
+def fits_exactly(structure: Structure, groups: Sequence[BlockGroup], mechanism: Mechanism) -> bool:
+    """Whether all blocks have an exact sampler whose tables are small enough, as far as that is known without them."""
+    if mechanism.kind != "laplace-l1" or mechanism.focus:
+        return False
+    from keepsum.planning.selection.l1 import fits
+
+    return all(not group.members or fits(structure, group.members, mechanism) for group in groups)
+
+
 def _choose(
     selection: Selection,
     structure: Structure,
     group: BlockGroup,
     mechanism: Mechanism,
-    nested: Nested | None,
+    nested: FocusTrees | None,
     focused: FocusedBlocks | None,
 ) -> Choice:
     if group.form.kind == "nested" and nested is not None:
-        from keepsum.planning.selection.focused import choose_nested  # of l1 Laplace noise
+        from keepsum.planning.selection.l1_focus import choose_nested  # of l1 Laplace noise
 
         return choose_nested(nested, mechanism)
     if group.form.kind == "focused" and focused is not None:
         if mechanism.kind == "gaussian":
-            from keepsum.planning.selection.gaussian_focus import choose_focused
+            from keepsum.planning.selection.gaussian import choose_focused
         else:
             from keepsum.planning.selection.l1_focus import choose_focused
 
         return choose_focused(focused, group.members, mechanism)
     if group.form.kind == "crossed":
-        from keepsum.planning.selection.crossing import choose_crossed
+        from keepsum.planning.selection.l1_focus import choose_crossed
 
         return choose_crossed(group.tables, mechanism)
     if group.form.kind == "free":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -11,23 +12,34 @@ from keepsum._arrays import IntArray
 from keepsum.lattice.grids import Grid
 from keepsum.lattice.structure import System
 from keepsum.lattice.two_way import TwoWay
-from keepsum.planning.selection.choice import Choice, Method, Reason, Sampler
-from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
+from keepsum.planning.selection.choice import (
+    Choice,
+    Folded,
+    Method,
+    Reason,
+    Sampler,
+    core_shape,
+    fold_signs,
+    folded_order,
+)
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.forced_sums import ForcedSums, FreeCells
-from keepsum.sampling.l1.splitting.added import two_way
-from keepsum.sampling.l1.splitting.bundles import Bundles, Table, bundled
+from keepsum.sampling.l1.splitting.bundles import Bundles, SplitTable, bundled, in_runs
 from keepsum.sampling.l1.splitting.laws import Labelling, entries_of
 from keepsum.sampling.l1.splitting.sampler import Splitting
+from keepsum.sampling.l1.splitting.slices import two_way
 
 # What a pilot spends, in parts of rows: for each number of labels, and then, if nothing was accepted, some seconds at
 # most.
 SPLITTING_PILOT, LONGER_PILOTS = 10**6, (10**7, 3 * 10**7)
 PART_COST = 4  # the time that a part of a row takes, in cells
-# How many labels bundles have: more only where fewer proposals than this are accepted.
+# How many labels bundles have: more only where fewer proposals than this are accepted. Where tables are grafted onto
+# each other tags do more than further labels.
 LABELLINGS, OFTEN = (Labelling(1, 1), Labelling(4, 4), Labelling(8, 8), Labelling(12, 16)), 0.25
-# Entries of the tables of a tree that are computed, without labels and with: some ten seconds.
-ENTRIES, LABELLED_ENTRIES = 10**9, 2 * 10**8
+TAGGED = (Labelling(1, 1), Labelling(4, 4), Labelling(4, 4, 4), Labelling(8, 8, 8), Labelling(12, 16, 8))
+# Entries of the tables of a tree that are computed, without labels and with: about a minute, and some seconds. Where
+# a tree that takes off one column at a time has more than some seconds' worth, columns are taken in runs.
+ENTRIES, LABELLED_ENTRIES, PEELED_ENTRIES = 2 * 10**9, 3 * 10**8, 3 * 10**8
 
 
 def choose_decomposable(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction) -> Choice | None:
@@ -54,8 +66,24 @@ def choose_families(system: System, sizes: IntArray, cells: list[IntArray], epsi
     """The exact sampler of totals that can be summed out family by family; None for other blocks."""
     if system.collapses is None:
         return None
-    table = Table(sizes[:, None], system.collapses)
+    table = SplitTable(sizes[:, None], system.collapses)
     return by_splitting(epsilon, table, len(cells), np.concatenate(cells), method="axis_elimination")
+
+
+def fits(system: System, sizes: IntArray, epsilon: Fraction) -> bool:
+    """Whether the tables of the exact sampler of these totals would be small enough; nothing is computed."""
+    if system.grid is not None and sizes.max() == 1:
+        core = core_shape(system.grid)
+        pairs = len(system.grid.shape) - len(core)
+        if len(core) < 2:
+            return True
+        table = two_way(np.ones(core, dtype=np.int64)) if len(core) == 2 else None
+        epsilon *= 2**pairs
+    elif system.two_way is not None:
+        table = two_way(entry_order(system.two_way, sizes)[0])
+    else:
+        table = None if system.collapses is None else SplitTable(sizes[:, None], system.collapses)
+    return table is not None and bool(_labellings(epsilon, bundled(table)))
 
 
 def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:
@@ -88,7 +116,7 @@ def entry_order(table: TwoWay, sizes: IntArray) -> tuple[IntArray, IntArray]:
 
 def by_splitting(
     epsilon: Fraction,
-    table: Table,
+    table: SplitTable,
     tables: int,
     cells: IntArray,
     signs: IntArray | None = None,
@@ -100,6 +128,8 @@ def by_splitting(
     """
     source = rng(seed="keepsum pilot")
     trials: list[_Trial] = []
+    if entries_of(epsilon, bundled(table), LABELLINGS[0]) > PEELED_ENTRIES:
+        table = in_runs(table)
     for labelling in _labellings(epsilon, bundled(table)):
         sampler = Splitting(epsilon, table, tables, labelling=labelling)
         if not sampler.usable:
@@ -109,7 +139,7 @@ def by_splitting(
             break
     if not trials:
         return Choice.none(cells, Reason("table_too_large"))
-    best = min(trials, key=lambda trial: trial.parts / max(trial.accepted, 0.5))
+    best = min(reversed(trials), key=lambda trial: trial.parts / trial.accepted if trial.accepted else math.inf)
     for most in LONGER_PILOTS:
         if not best.accepted:
             best = _Trial(best.sampler, *best.sampler.pilot(source, most, 2))
@@ -131,9 +161,9 @@ class _Trial(NamedTuple):
 
 def _labellings(epsilon: Fraction, bundles: Bundles) -> list[Labelling]:
     """Numbers of labels whose tables are not too large, fewest first."""
-    limits = [ENTRIES] + [LABELLED_ENTRIES] * (len(LABELLINGS) - 1)
+    labellings = TAGGED if any(form.has_tags for form in bundles.forms) else LABELLINGS
     return [
         labelling
-        for labelling, limit in zip(LABELLINGS, limits, strict=True)
-        if entries_of(epsilon, bundles, labelling) <= limit
+        for labelling in labellings
+        if entries_of(epsilon, bundles, labelling) <= (ENTRIES if labelling == LABELLINGS[0] else LABELLED_ENTRIES)
     ]

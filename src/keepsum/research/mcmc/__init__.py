@@ -3,18 +3,16 @@
 from keepsum.convergence.bounds import LagChoice, TvBound, choose_lag, tv_upper_bound
 from keepsum.convergence.plot import plot_bound
 from keepsum.convergence.times import MeetingTimes
-from keepsum.research.mcmc.coupling import meeting_times
+from keepsum.research.mcmc.coupling import CoupledKernel, Draws, ManyAtOnce, meeting_times, meeting_times_of
 from keepsum.research.mcmc.diagnostics import effective_sample_size, r_hat
-from keepsum.research.mcmc.draws import Draws
 from keepsum.research.mcmc.metropolis import ChainInfo, Chains, metropolis
-from keepsum.research.mcmc.pairs import Kernel, ManyAtOnce, meeting_times_of
 from keepsum.research.mcmc.reference import LatticeMetropolis
 
 __all__ = [
     "ChainInfo",
     "Chains",
+    "CoupledKernel",
     "Draws",
-    "Kernel",
     "LagChoice",
     "LatticeMetropolis",
     "ManyAtOnce",

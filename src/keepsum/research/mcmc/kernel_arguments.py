@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.core.kernel import MATRIX
 from keepsum.sampling.core.kernel_arguments import OutIntMatrix, OutInts, state_type
-from keepsum.sampling.core.layouts import MATRIX
 
 Int16Matrix: TypeAlias = Annotated[npt.NDArray[np.int16], MATRIX]
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from keepsum._arrays import IntArray
+from keepsum._text import type_of
+from keepsum.errors import InputError
 from keepsum.lattice import Lattice
+from keepsum.privacy import Laplace
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.research.mcmc.draws import Draws
-from keepsum.research.mcmc.problem import pose
+from keepsum.research.mcmc.coupling import Draws
+from keepsum.research.mcmc.metropolis import pose
+
+LogDensity: TypeAlias = Callable[[IntArray], float]  # of a vector of the lattice, up to a constant
 
 
 class LatticeState(NamedTuple):
@@ -30,16 +35,20 @@ class StepInfo(NamedTuple):
 
 
 class LatticeMetropolis:
-    """The paper's chain as a kernel for :func:`meeting_times_of`, one step at a time.
+    """The paper's chain as a kernel for :func:`meeting_times_of`, one step at a time, also for a target of your own.
 
     Parameters
     ----------
-    lattice, mechanism, a, basis
+    lattice, a, basis
         As in :func:`metropolis`, which is the same chain a hundred times faster.
+    mechanism
+        The target: a mechanism as in :func:`metropolis`, or any function that gives the logarithm of its density at a
+        vector of the lattice, up to a constant; minus infinity where it is 0.
 
     Guarantee
     ---------
-    The laws of :func:`metropolis` and :func:`meeting_times`; float64. ``tests/research/mcmc/test_coupling.py``.
+    The laws of :func:`metropolis` and :func:`meeting_times`; float64. ``tests/research/mcmc/test_coupling.py``. That a
+    function is the density that it is meant to be, and the same whenever it is asked, is the caller's word.
 
     Examples
     --------
@@ -49,12 +58,29 @@ class LatticeMetropolis:
     >>> state, info = kernel.step(rng, kernel.start(rng))
     >>> int(state.z.sum()), type(info.accepted)
     (0, <class 'bool'>)
+
+    A target of one's own, and how long its chains take to meet:
+
+    >>> def cauchy(z):
+    ...     return -float(np.log1p(z.astype(float) ** 2).sum())
+    >>> own = ks.mcmc.LatticeMetropolis(ks.Lattice([[1, 1, 1]]), cauchy, 0.4)
+    >>> ks.mcmc.meeting_times_of(own, lag=50, pairs=20, rng=ks.rng(seed=1)).censored.sum()
+    np.int64(0)
     """
 
     def __init__(
-        self, lattice: Lattice, mechanism: Request | Mechanism, a: float | Sequence[float], basis: Any = None
+        self,
+        lattice: Lattice,
+        mechanism: Request | Mechanism | LogDensity,
+        a: float | Sequence[float],
+        basis: Any = None,
     ) -> None:
-        self._problem = problem = pose(lattice, mechanism, a, basis)
+        if callable(mechanism):
+            problem, self._log_density = pose(lattice, Laplace.per_unit(1), a, basis), _checked(mechanism)
+        else:
+            problem = pose(lattice, mechanism, a, basis)
+            self._log_density = problem.log_density
+        self._problem = problem
         starts, cells, entries = problem.columns
         shape = (problem.width, problem.dimension)
         self._basis = sparse.csc_array((entries, cells, starts), shape=shape)
@@ -108,4 +134,21 @@ class LatticeMetropolis:
         return LatticeState(v, self._basis @ v)
 
     def _ratio(self, proposal: LatticeState, old: LatticeState) -> float:
-        return math.exp(min(0.0, self._problem.log_density(proposal.z) - self._problem.log_density(old.z)))
+        new, current = self._log_density(proposal.z), self._log_density(old.z)
+        if current == -math.inf:  # a start where the density is 0: any way out is taken
+            return 1.0
+        return math.exp(min(0.0, new - current))
+
+
+def _checked(log_density: LogDensity) -> LogDensity:
+    """A density of the user's, whose logarithms must be numbers."""
+
+    def checked(z: IntArray) -> float:
+        value = log_density(z.copy())
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise InputError(f"A log-density must give a number, got {type_of(value)}.")
+        if math.isnan(value) or value == math.inf:
+            raise InputError(f"A log-density must give a number or minus infinity, got {float(value)}.")
+        return float(value)
+
+    return checked

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._progress import reporter
-from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel import Kernel, Packed, pack
 from keepsum.sampling.core.kernel_arguments import (
     ACCEPT_BITS,
     DONE,
@@ -24,7 +24,6 @@ from keepsum.sampling.core.kernel_arguments import (
     States,
     new_state,
 )
-from keepsum.sampling.core.packing import Packed, pack
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 
 TASK_CELLS = 2**16  # about a millisecond of work

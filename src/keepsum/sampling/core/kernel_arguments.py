@@ -28,7 +28,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.sampling.core.layouts import MATRIX, OUT, OUT_MATRIX
+from keepsum.sampling.core.kernel import MATRIX, OUT, OUT_MATRIX
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Guide: TypeAlias = npt.NDArray[np.uint16]

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from keepsum._saying import the
 from keepsum._text import given, type_of
 from keepsum.errors import InputError
 from keepsum.sampling.core.forking import ProcessLock, forks_so_far, generation, marks_since
@@ -90,6 +91,10 @@ class Stream:
         self._expected = done._made - len(done.words) + done.position
         self._memory, done._memory = done._memory, _NO_WORDS
         done.words, done.position = _NO_WORDS, 0
+
+    def expect(self, count: int) -> None:
+        """Say how far this stream will be read, roughly, where nothing is known of one before it."""
+        self._expected = self._expected or max(FIRST_WORDS, count)
 
     def renew(self) -> None:
         """Forget the words at hand if the process has been forked since they were made: the parent reads them too."""
@@ -305,5 +310,5 @@ def keyed_rng(secret: bytes, number: int) -> Rng:
 def checked_rng(rng: Rng | None) -> Rng:
     """The source of randomness that was given, or the operating system's."""
     if rng is not None and not isinstance(rng, Rng):
-        raise InputError(f"The source of randomness must come from ks.rng(), got {type_of(rng)}.")
+        raise InputError(f"The source of randomness must come from {the.call('ks.rng()')}, got {type_of(rng)}.")
     return rng if rng is not None else Rng(Key(secrets.token_bytes(32)))

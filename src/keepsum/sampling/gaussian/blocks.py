@@ -71,10 +71,6 @@ class BlockGaussian(CountedBlocks):
         """What a try costs: cells, and multiplications by the factor, which are quicker."""
         return self._cells + len(self._factor.tables.rows) // 16
 
-    @property
-    def _pilot_draws(self) -> int:
-        return max(1, min(super()._pilot_draws, 10**7 // self._cells))
-
     def _run(self, task: Task, variances: Variances, deciding: bool, stream: Stream) -> State:
         factor = self._factor
         count = len(factor.shares)

@@ -29,7 +29,7 @@ from keepsum._progress import portion
 from keepsum.sampling.core.balls import ball, digits
 from keepsum.sampling.core.kernel_arguments import ACCEPT_BITS, Words
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.gaussian.parts import Part, Variances
+from keepsum.sampling.gaussian.parts import SamplerPart, Variances
 
 MOST_STEPS, WASTE = 4000, 0.03  # how many steps a staircase may have, and what share of it may lie above the curve
 TAIL_DEPTH = 60.0  # beyond e^-60 of the top the steps just halve
@@ -89,7 +89,7 @@ class CommonScale:
     Exact: P(z) is proportional to exp(-eps |z|_2) on the lattice. ``tests/statistical/test_gaussian.py``.
     """
 
-    def __init__(self, epsilon: Fraction, parts: Sequence[Part]) -> None:
+    def __init__(self, epsilon: Fraction, parts: Sequence[SamplerPart]) -> None:
         self._epsilon, self._parts = epsilon, tuple(parts)
         self._dimension = sum(part.dimension for part in parts)
         self._offsets = np.cumsum([0, *(part.width for part in parts)]).tolist()
@@ -197,11 +197,6 @@ class CommonScale:
         """How many of some tries are accepted."""
         tries = max(1, min(most, 400, CHUNK_CELLS // self.width))
         return len(self._accepted(tries, rng, rng.stream(), 1)), tries
-
-    @property
-    def cells_per_try(self) -> int:
-        """What a try costs."""
-        return self.width
 
     def _accepted(self, tries: int, rng: Rng, stream: Stream, threads: int) -> IntArray:
         """The accepted ones of some tries; widths that cannot be accepted are left before any cell is drawn."""

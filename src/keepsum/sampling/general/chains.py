@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from keepsum._arrays import IntArray
-from keepsum.sampling.core.driving import PILOT_DRAWS, TASKS, equal_ranges, in_parallel, run
-from keepsum.sampling.core.kernel import Kernel
-from keepsum.sampling.core.kernel_arguments import UNLIMITED, RowsTask, State, Task, Words, new_state
-from keepsum.sampling.core.library import text_of_kernels
+from keepsum.sampling.core.driving import TASKS, equal_ranges, in_parallel, run
+from keepsum.sampling.core.kernel import Kernel, text_of_kernels
+from keepsum.sampling.core.kernel_arguments import RowsTask, Task, Words, new_state
 from keepsum.sampling.core.rng import Rng, Stream, rng
 from keepsum.sampling.general.heat_bath import HeatBath
 from keepsum.sampling.general.kernel_arguments import (
@@ -139,22 +138,11 @@ class MixtureRejection(Regions):
         """The total variation of a draw of all blocks from the law, at most: proved, the acceptance included."""
         return stated(self.count * self.mixture.rounding.by_rejection(self.mixture.bounds.acceptance))
 
-    def pilot(self, rng: Rng, most: int) -> tuple[int, int]:
-        """Draw until a hundred blocks are accepted or ``most`` tries are made; how many of each there were."""
-        out = np.empty((PILOT_DRAWS, len(self._order)), dtype=np.int64)
-        state = self._run(out, rng.stream(), most)
-        return int(state.job), int(state.tries)
-
     def _sums(self, out: IntArray, stream: Stream) -> None:
-        self._run(out, stream, UNLIMITED)
-
-    def _run(self, out: IntArray, stream: Stream, most: int) -> State:
         tables = RejectionTables(self.mixture.tables, self.mixture.log_bound)
-        task = RowsTask(0, len(out), out, self.mixture.chain_room(0), most)
-        state = run(reject, stream, tables, task, states=new_state(CHAIN_STATE))
-        if state.exceeded:
+        task = RowsTask(0, len(out), out, self.mixture.chain_room(0))
+        if run(reject, stream, tables, task, states=new_state(CHAIN_STATE)).exceeded:
             raise AssertionError("a weight exceeds its bound")
-        return state
 
 
 class Chain(Regions):

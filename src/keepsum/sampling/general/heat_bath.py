@@ -18,8 +18,7 @@ from keepsum._arrays import Floats, IntArray
 from keepsum.lattice.grids import Grid
 from keepsum.lattice.matrix import Row, dense
 from keepsum.sampling.general.kernel_arguments import FAINT, MOST_SHIFT, BathTables
-from keepsum.sampling.general.scales import log_sum_law
-from keepsum.sampling.general.verified import UNIT
+from keepsum.sampling.general.scales import UNIT, log_sum_law
 
 MOST_MOVES = 40_000
 TABLE_DEPTH = 60.0  # a cell's law is tabulated to e^-60

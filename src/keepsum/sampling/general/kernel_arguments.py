@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.core.kernel import MATRIX, OUT_CUBE
 from keepsum.sampling.core.kernel_arguments import (
     OutFloatMatrix,
     OutFloats,
@@ -17,7 +18,6 @@ from keepsum.sampling.core.kernel_arguments import (
     Task,
     state_type,
 )
-from keepsum.sampling.core.layouts import MATRIX, OUT_CUBE
 
 Int32Matrix: TypeAlias = Annotated[npt.NDArray[np.int32], MATRIX]
 OutFloatCube: TypeAlias = Annotated[npt.NDArray[np.float64], OUT_CUBE]

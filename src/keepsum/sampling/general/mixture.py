@@ -59,13 +59,14 @@ from keepsum.sampling.general.mixture_bounds import MixtureBounds, Rounding, coo
 from keepsum.sampling.general.scales import (
     SHARP,
     ScaleLaw,
+    Slabs,
     fixed_scale,
+    leverages,
     log_ratios,
     pack_scales,
     scale_law,
     typical_variances,
 )
-from keepsum.sampling.general.slabs import Slabs, leverages
 from keepsum.sampling.general.weights import Renewal
 
 weigh = Kernel("weigh", Words, CHAIN_STATE, MixtureTables, MixtureTask)

@@ -1,28 +1,273 @@
-"""The laws that the scale mixture draws variances from, in pieces that invert in closed form.
-
-A Laplace variable is Gaussian with a random variance v of density proportional to e^(-eps^2 v/2), a sum of n of them
-with density v^(n-1) e^(-eps^2 v/2). In y = sqrt(v), and together with the Gaussian's own factor 1/sqrt(v), the target
-density is y^(2(n-1)) e^(-eps^2 y^2/2), or with another order in the place of n (``shape_for``).
-It is proposed with a further factor max(v, tau)^(q/2), which makes up for the weight of the lattice (``mixture.py``).
-The log density is then interpolated by straight lines: a line of slope t has its mass, and the inverse of it, in
-closed form. Whatever is drawn from is known exactly, so the interpolation costs nothing but a little of the weights.
-"""
+"""The laws that the scale mixture draws variances from, and what floats prove of the forms that follow."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from keepsum._arrays import Floats
+from keepsum._arrays import Floats, IntArray
+from keepsum.lattice.matrix import Row, vectors_matrix
 from keepsum.sampling.core.kernel import Kernel
-from keepsum.sampling.core.kernel_arguments import OutFloats
-from keepsum.sampling.general.kernel_arguments import GUIDE, ScaleTables
-from keepsum.sampling.general.verified import UNIT
+from keepsum.sampling.core.kernel_arguments import FloatMatrix, OutFloatMatrix, OutFloats
+from keepsum.sampling.general.kernel_arguments import GUIDE, LEAST_SQUARE, ScaleTables, SlabTables
+
+# What floats prove of a positive definite form B' V^-1 B: its determinant, its shares, and its widths.
+#
+# Let Z be about the inverse of the form's lower factor, lower triangular, any floats with a diagonal above 0. Then Z
+# G Z' = I + F with a matrix F that is nearly 0, and its largest row sum f is computed from above: what floats can err
+# by in a product is at most so many units of the product of the absolute values (Higham, Accuracy and Stability,
+# chapter 3). If f < 1, then
+#
+#     -1/2 ln det G = sum of ln Z_jj - 1/2 ln det(I + F),  between it and that -+ (m/2) ln(1 -+ f),
+#     b' G^-1 b = (Z b)' (I + F)^-1 (Z b),                 between |Z b|^2/(1 + f) and |Z b|^2/(1 - f),
+#     s_j^2 = Z_jj^2 ((I + F_j)^-1)_jj,                     between Z_jj^2/(1 + f) and Z_jj^2/(1 - f),
+#
+# the last because leading blocks of a triangular product are products of leading blocks.
+
+
+cholesky = Kernel("cholesky", OutFloatMatrix, IntArray, OutFloats)
+invert_factor = Kernel("invert_factor", FloatMatrix, Floats, OutFloatMatrix)
+
+UNIT = 2.0**-53
+
+
+@dataclass(frozen=True)
+class VerifiedForm:
+    """A form with a verified inverse factor.
+
+    Attributes
+    ----------
+    inverse
+        Z.
+    doubt
+        At least f; 1 if nothing is proved.
+    """
+
+    inverse: Floats
+    doubt: float
+
+    @property
+    def log_volume(self) -> tuple[float, float]:
+        """Below and above -1/2 ln det G."""
+        logs = np.log(np.diag(self.inverse))
+        slip = len(logs) * (4 + len(logs)) * UNIT * float(np.abs(logs).max()) + 2.0**-50
+        half = len(logs) / 2
+        return (
+            float(logs.sum()) - half * math.log1p(self.doubt) - slip,
+            float(logs.sum()) - half * math.log1p(-self.doubt) + slip,
+        )
+
+    def quadratic(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """Below and above b' G^-1 b for each row b of small whole numbers."""
+        size = len(self.inverse)
+        lengths = np.sqrt((np.square(vectors @ self.inverse.T)).sum(axis=1))
+        slips = 2 * size * UNIT * np.sqrt(np.square(np.abs(vectors) @ np.abs(self.inverse.T)).sum(axis=1))
+        low, high = np.maximum(0, lengths - slips), lengths + slips
+        spare = 1 + 4 * (size + 4) * UNIT
+        return low**2 / (1 + self.doubt) / spare, high**2 / (1 - self.doubt) * spare
+
+    @property
+    def widths(self) -> tuple[Floats, Floats]:
+        """Below and above the s_j."""
+        about = np.diag(self.inverse)
+        return about / math.sqrt(1 + self.doubt) * (1 - 8 * UNIT), about / math.sqrt(1 - self.doubt) * (1 + 8 * UNIT)
+
+
+def inverse_factor(form: Floats) -> Floats | None:
+    """About the inverse of the lower factor of a form; None if floats find that it is not positive definite."""
+    factor, roots = np.array(form), np.zeros(len(form))
+    cholesky(factor, np.zeros(len(form), dtype=np.int64), roots)
+    if not np.diag(factor).min() ** 2 > 2 * LEAST_SQUARE:
+        return None
+    columns = np.zeros_like(factor)
+    invert_factor(factor, roots, columns)
+    return columns.T if np.isfinite(columns).all() else None
+
+
+def verified_form(basis: Floats, variances: Floats) -> VerifiedForm | None:
+    """The form B' V^-1 B of a basis of whole numbers; None if floats do not prove that it is positive definite."""
+    regions, size = basis.shape
+    weighed = basis / variances[:, None]
+    form = basis.T @ weighed
+    inverse = inverse_factor(form)
+    if inverse is None:
+        return None
+    rest = np.abs(inverse @ form @ inverse.T - np.eye(size)).sum(axis=1).max()
+    sizes = np.abs(inverse) @ (np.abs(basis).T @ np.abs(weighed)) @ np.abs(inverse.T)
+    # Three products and a quotient, one after the other; twice that for what is of second order.
+    doubt = float(rest + 2 * (regions + 2 * size + 8) * UNIT * (sizes.sum(axis=1).max() + size))
+    return VerifiedForm(inverse, doubt) if doubt < 0.5 else None
+
+
+# How the lattice of a block is laid out for drawing it coordinate by coordinate.
+#
+# A table under all margins of one way less is a stack of *slabs*: each slab lies in one smaller lattice, and all
+# slabs add up to 0. The slabs are then eliminated one after the other, in time proportional to their number. Any
+# other lattice is a single slab, its basis ordered so that the factor of its form stays near the diagonal.
+
+
+@dataclass(frozen=True, eq=False)
+class Slabs:
+    """A lattice of region sums in slabs.
+
+    Attributes
+    ----------
+    order
+        The column of the block that each region stands for, slab by slab.
+    slabs
+        How many slabs there are; with one, the lattice is the slab's.
+    basis
+        The basis of a slab, regions by coordinates.
+    """
+
+    order: IntArray
+    slabs: int
+    basis: sparse.csr_array
+
+    @property
+    def size(self) -> int:
+        """The coordinates of a slab."""
+        return int(self.basis.shape[1])
+
+    @property
+    def drawn(self) -> int:
+        """The slabs that are drawn; the last of several follows from the others."""
+        return max(1, self.slabs - 1)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the lattice."""
+        return self.drawn * self.size
+
+    @cached_property
+    def profile(self) -> IntArray:
+        """Where each row of the factor of a slab's form starts."""
+        if self.slabs > 1:
+            return np.zeros(self.size, dtype=np.int64)
+        pattern = sparse.coo_array(abs(self.basis).T @ abs(self.basis))
+        first = np.arange(self.size)
+        np.minimum.at(first, pattern.row, pattern.col)
+        return first.astype(np.int64)
+
+    @property
+    def multiplications(self) -> int:
+        """About how many multiplications the factors of one proposal take."""
+        reach = np.arange(self.size) - self.profile + 1.0
+        if self.slabs == 1:
+            return int((reach**2).sum() / 2)
+        rows_only = 5 / 6 if self.is_rows else 3 / 2
+        return int(rows_only * self.slabs * self.size**3)
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether a slab is a row with its sum kept."""
+        width, size = self.basis.shape
+        star = sparse.vstack([sparse.eye_array(size), -np.ones((1, size))]) if width == size + 1 else None
+        return self.slabs > 1 and star is not None and abs(self.basis - star).nnz == 0
+
+    def tables(self, law: IntArray) -> SlabTables:
+        """As the kernels read them; ``law`` is the number of each region's law."""
+        basis = sparse.csr_array(self.basis)
+        basis.sort_indices()
+        return SlabTables(
+            law=law,
+            slabs=self.slabs,
+            simple=self.is_rows,
+            pointers=basis.indptr.astype(np.int64),
+            rows=basis.indices.astype(np.int64),
+            values=basis.data.astype(np.float64),
+            profile=self.profile,
+        )
+
+    def full_basis(self) -> Floats:
+        """The basis of the whole lattice, regions by coordinates; the last coordinate is the first to be drawn."""
+        one: Floats = self.basis.toarray().astype(np.float64)
+        if self.slabs == 1:
+            return one
+        turned = np.vstack([np.eye(self.slabs - 1)[::-1], -np.ones((1, self.slabs - 1))])
+        return np.asarray(np.kron(turned, one))
+
+    def form(self, variances: Floats) -> VerifiedForm | None:
+        """What is proved of the form B' V^-1 B; it is worked out once for all mixtures on these slabs."""
+        key = variances.tobytes()
+        if key not in self._forms:
+            self._forms[key] = verified_form(self.full_basis(), variances)
+        return self._forms[key]
+
+    @cached_property
+    def _forms(self) -> dict[bytes, VerifiedForm | None]:
+        return {}
+
+    def widths(self, variances: Floats | None = None) -> Floats:
+        """The standard deviation with which each coordinate is drawn when regions have these variances, or 1."""
+        basis = self.full_basis()
+        form = basis.T @ (basis if variances is None else basis / variances[:, None])
+        roots = np.zeros(self.dimension)
+        cholesky(form, np.zeros(self.dimension, dtype=np.int64), roots)
+        return roots
+
+    @cached_property
+    def width_bounds(self) -> tuple[Floats, Floats]:
+        """Below and above the ``widths``, proved: those of a slab times sqrt(j/(j+1)) for the j-th slab from the last.
+
+        A factor of a Kronecker product is the product of factors. Where floats prove nothing, 0 and infinity.
+        """
+        form = verified_form(self.basis.toarray().astype(np.float64), np.ones(self.basis.shape[0]))
+        if form is None:
+            return np.zeros(self.dimension), np.full(self.dimension, np.inf)
+        j = np.arange(1, self.drawn + 1) if self.slabs > 1 else np.array([np.inf])
+        stacked = 1 / np.sqrt(1 + 1 / j)
+        low, high = form.widths
+        return (
+            np.asarray(np.kron(stacked, low) * (1 - 2.0**-50), dtype=np.float64),
+            np.asarray(np.kron(stacked, high) * (1 + 2.0**-50), dtype=np.float64),
+        )
+
+
+def table_slabs(column: IntArray) -> Slabs:
+    """A table under all margins of one way less: slabs along its longest axis."""
+    longest = int(np.argmax(column.shape))
+    stacked = np.moveaxis(column, longest, 0)
+    stars = [
+        np.vstack([np.eye(n - 1, dtype=np.int64), -np.ones((1, n - 1), dtype=np.int64)]) for n in stacked.shape[1:]
+    ]
+    return Slabs(stacked.reshape(-1), stacked.shape[0], sparse.csr_array(reduce(np.kron, stars)))
+
+
+def lattice_slab(basis: list[Row], width: int) -> Slabs:
+    """Any other lattice: one slab, its basis in an order that keeps the factor's rows short."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    matrix = vectors_matrix(basis, width)
+    order = reverse_cuthill_mckee(sparse.csr_array(abs(matrix).T @ abs(matrix)), symmetric_mode=True)
+    as_given = Slabs(np.arange(width), 1, matrix)
+    ordered = Slabs(np.arange(width), 1, sparse.csr_array(matrix[:, order]))
+    # A reduced basis has its shortest vectors first, which serves the widths: kept unless the order pays well.
+    return ordered if ordered.multiplications < as_given.multiplications / 4 else as_given
+
+
+def leverages(matrix: sparse.csr_array, variances: Floats) -> Floats:
+    """How much of each region's variance the totals take away: v a'(A V A')^-1 a."""
+    dense = matrix.toarray().astype(np.float64)
+    inverse = np.linalg.pinv((dense * variances) @ dense.T, hermitian=True)
+    return np.asarray(variances * np.einsum("ij,ij->j", dense, inverse @ dense))
+
+
+# The laws that the scale mixture draws variances from, in pieces that invert in closed form.
+#
+# A Laplace variable is Gaussian with a random variance v of density proportional to e^(-eps^2 v/2), a sum of n of
+# them with density v^(n-1) e^(-eps^2 v/2). In y = sqrt(v), and together with the Gaussian's own factor 1/sqrt(v), the
+# target density is y^(2(n-1)) e^(-eps^2 y^2/2), or with another order in the place of n (``shape_for``). It is
+# proposed with a further factor max(v, tau)^(q/2), which makes up for the weight of the lattice (``mixture.py``). The
+# log density is then interpolated by straight lines: a line of slope t has its mass, and the inverse of it, in closed
+# form. Whatever is drawn from is known exactly, so the interpolation costs nothing but a little of the weights.
+
 
 fall = Kernel("fall", float, int, int, OutFloats)
 accumulate = Kernel("accumulate", float, Floats, float, returns=float)
@@ -46,7 +291,7 @@ class ScaleLaw:
         The pieces: log density ``height + slope (y - edge)``, and the mass before each.
     half, power, exponent, tau
         The target, e^(-half y^2) y^power, and the further factor max(y^2, tau)^(exponent/2) that it is proposed
-        with. ``scale_bounds.py`` proves how far the lines are below that.
+        with. ``mixture_bounds.py`` proves how far the lines are below that.
     """
 
     edge: Floats
@@ -225,7 +470,8 @@ def log_sum_law(epsilon: float, size: int) -> Floats:
     a (n - S - 1) p(S+1) = a (n + S - 1) p(S-1) - (1 + a^2) S p(S), and the ratios r(S) = p(S+1)/p(S) follow from each
     other downwards, where the recurrence forgets where it started by a factor a^2 a step.
     """
-    return _log_law(sum_ratios(epsilon, size, sum_reach(epsilon, size)))
+    ratios = sum_ratios(epsilon, size, sum_reach(epsilon, size))
+    return np.concatenate([[0.0], np.cumsum(np.log(ratios))])
 
 
 @lru_cache(maxsize=256)
@@ -271,10 +517,6 @@ def sum_reach(epsilon: float, size: int) -> int:
     """How many sums are as likely as e^-SPREAD of the likeliest, at most."""
     deviation = math.sqrt(2 * size * math.exp(-epsilon)) / -math.expm1(-epsilon)
     return int(math.sqrt(2 * SPREAD) * deviation + SPREAD / epsilon) + 16
-
-
-def _log_law(ratios: Floats) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(np.log(ratios))])
 
 
 def sum_ratios(epsilon: float, size: int, most: int) -> Floats:

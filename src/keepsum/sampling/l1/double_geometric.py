@@ -19,10 +19,10 @@ import numpy as np
 from flint import arb
 
 from keepsum._arrays import IntArray
-from keepsum.sampling.core.alias import AliasTable
 from keepsum.sampling.core.balls import ball
 from keepsum.sampling.core.kernel_arguments import HALF_BITS, WORD_BITS
 from keepsum.sampling.core.rng import Stream
+from keepsum.sampling.core.tabulated import AliasTable
 from keepsum.sampling.l1.kernel_arguments import (
     FEW_COLUMNS,
     LOW_DIGITS,

@@ -5,7 +5,7 @@ Nothing else of the package is needed: the build hook runs this file where the p
 name another compiler; ``CFLAGS`` and ``LDFLAGS`` are not read.
 
 On x86-64 there are two libraries of the same code, one of them for processors of level v3 (from 2013 on), which
-``core/library.py`` chooses where it can. Products are rounded before they are added, and nothing is reordered, so that
+``core/kernel.py`` chooses where it can. Products are rounded before they are added, and nothing is reordered, so that
 both give the same numbers.
 """
 

@@ -18,7 +18,7 @@ INNER i64 look_up_word(u64 word, const NoiseTable *noise, bool paired) {
         return second < 0 ? second : (first << PAIR_BITS) + second;
     }
     Outcome rest = look_up(lower >> (HALF_BITS - LOW_DIGITS - noise->low_bits), noise->low, LOW_DIGITS);
-    if (rest.tie) return TIE_DRAW;
+    if (rest.tie < 0) return TIE_DRAW;
     return (first >> 1 << (noise->low_bits + 1)) + (rest.value << 1) + (first & 1);
 }
 
@@ -45,26 +45,24 @@ static void put(State *state, Cells cells, i64 draw) {
     state->cell += 1;
 }
 
-/* As many pairs of cells as the words at hand and the absence of ties allow. */
+/* Pairs of cells by the words at hand, as long as none of MOST_PAIRS is a tie. */
 static void fill_pairs(Words words, State *state, const NoiseTable *noise, Cells cells) {
-    i64 position = state->position, cell = state->cell, total = 0;
+    i64 position = state->position, cell = state->cell, total;
     i64 count = least(words.size - position, (cells.size - cell) / 2);
     while (count > 0) {
         i64 some = least(count, MOST_PAIRS);
         i64 *out = SPAN(cells.out, cells.start + cell, 2 * some);
-        Run run = draw_pairs(SPAN(words, position, some), noise, out, some);
-        position += run.done;
-        cell += 2 * run.done;
-        total += run.total;
-        count -= run.done;
-        if (run.done < some) break;
+        if (!draw_pairs(SPAN(words, position, some), noise, out, some, &total)) break;
+        position += some;
+        cell += 2 * some;
+        state->total += total;
+        count -= some;
     }
     state->position = position;
     state->cell = cell;
-    state->total += total;
 }
 
-/* The same, cell by cell, for a law of two tables. */
+/* Cell by cell, as many as the words at hand and the absence of ties allow, for a law of two tables. */
 static void fill_singly(Words words, State *state, const NoiseTable *noise, Cells cells) {
     i64 position = state->position, cell = state->cell, total = 0;
     i64 count = least(words.size - position, cells.size - cell);

@@ -39,16 +39,14 @@ INNER i64 try_part(
     const u64 *words, const NoiseTable *noise, const SumTables *sums, i64 level, i64 *out, i64 size, i64 rest, i64 *total
 ) {
     i64 pairs = size / 2;
-    Run run = draw_pairs(words, noise, out, pairs);
-    if (run.done < pairs) return MORE;
+    if (!draw_pairs(words, noise, out, pairs, total)) return MORE;
     if (size > 2 * pairs) {
         i64 draw = draw_high((words[pairs] & noise->usable) >> HALF_BITS, noise);
         if (draw < 0) return MORE;
         out[2 * pairs] = signed_value(draw);
-        run.total += out[2 * pairs];
+        *total += out[2 * pairs];
     }
-    *total = run.total;
-    Bounds chance = chances(sums, level, rest - run.total);
+    Bounds chance = chances(sums, level, rest - *total);
     return compare(words[words_of(size) - 1], sums->shift, chance.low, chance.high);
 }
 

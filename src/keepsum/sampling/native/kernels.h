@@ -77,17 +77,22 @@ INNER i64 settled(State *state) {
     return value;
 }
 
-typedef struct { i64 value; bool tie; } Outcome;
+/* What a look-up gives; `tie` is negative if it is one, and else not. */
+typedef struct { i64 value, tie; } Outcome;
 
-/* What a number stands for, its last `width` bits below its column, and whether it is a tie (core/alias.py). */
+/* What a number stands for, its last `width` bits, of at most 24, below its column (core/alias.py).
+ *
+ * Arithmetic alone, for no processor can foretell the outcome, and compilers make branches of comparisons: the
+ * difference of digits and threshold, each below 2^24, has ones in its upper 40 bits if it is negative, and is 0 if
+ * that less 1 is negative and itself is not. Loops of look-ups become vector operations. */
 INNER Outcome look_up(u64 number, Words columns, i64 width) {
+    const u64 ones = ((u64)1 << OUTCOME_BITS) - 1, sign = (u64)1 << (OUTCOME_BITS - 1);
     u64 digits = number & (((u64)1 << width) - 1);
     u64 entry = AT(columns, (i64)(number >> width));
-    u64 threshold = entry >> (2 * OUTCOME_BITS);
-    /* The first outcome comes to the top, or the second; there its sign is that of a word. No branch: no processor
-     * can foretell it. */
-    int up = 64 - OUTCOME_BITS - (digits < threshold) * OUTCOME_BITS;
-    return (Outcome){(i64)(entry << up) >> (64 - OUTCOME_BITS), digits == threshold};
+    u64 away = digits - (entry >> (2 * OUTCOME_BITS));
+    u64 first = away >> (2 * OUTCOME_BITS) & ones; /* all ones or zeros */
+    u64 outcome = ((entry ^ (entry >> OUTCOME_BITS)) & first) ^ (entry & ones);
+    return (Outcome){(i64)(outcome ^ sign) - (i64)sign, (i64)((away - 1) & ~away)};
 }
 
 /* The smallest k whose threshold exceeds the word, or TIE_DRAW, in one of several tables, which starts there. */

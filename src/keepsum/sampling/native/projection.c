@@ -24,7 +24,7 @@ static i64 sum_at(const Entries *table, i64 e, i64 level) {
     return low > start ? AT(table->upto, low - 1) - (low - start) * level : 0;
 }
 
-/* The smallest level at which the cells of an entry add up to at most a total (projection/sums.py). */
+/* The smallest level at which the cells of an entry add up to at most a total (projection/nearest.py). */
 INNER i64 level_at(const Entries *table, i64 e, i64 total) {
     i64 first = AT(table->start, e), low = 1, high = AT(table->start, e + 1) - first;
     while (low < high) {

@@ -1,8 +1,9 @@
 /* Double geometric noise under decomposable totals: exact, by splitting columns, bundle by bundle.
  *
  * The sums of a bundle are accepted with their factor, and then split between two children: all rows but one freely,
- * that one is solved for and accepted. Of many rows a part is solved for together, in the same way. When a bundle is rejected, all that it is connected to so far is drawn again. The
- * proof is in docs/exact-tables.md, the parts are described in l1/splitting/sampler.py.
+ * that one is solved for and accepted. Of many rows a part is solved for together, in the same way. When a bundle is
+ * rejected, all that it is connected to so far is drawn again. The proof is in docs/exact-tables.md, the parts are
+ * described in l1/splitting/sampler.py.
  *
  * Where a chance is no number, because floats called a weight 0, `accept` leaves it to the referee.
  */
@@ -69,13 +70,19 @@ static i64 solved_row(const SplittingTables *tables, const SplittingRoom *room, 
     return solved;
 }
 
+/* -u if y is negative, else u: without a branch, for signs cannot be foretold. */
+INNER i64 with_sign_of(i64 y, i64 u) { return (u ^ (y >> 63)) - (y >> 63); }
+
 /* The row after this one: of those that are solved for, or of the others. */
 INNER i64 next_row(i64 row, i64 every, bool is_solving) {
     if (is_solving) return row + every;
     return (row + 1) % every == 0 ? row + 2 : row + 1;
 }
 
-/* As many rows as the words at hand and the absence of ties allow: the loop where the time goes. */
+/* As many rows as the words at hand and the absence of ties allow: the loop where the time goes.
+ *
+ * A guide is hardly ever off by more than one, which nobody can foretell: that step is arithmetic, so that the look-ups of
+ * several rows are on their way at the same time. */
 static void run_rows(
     Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle,
     bool is_solving
@@ -95,12 +102,13 @@ static void run_rows(
         i64 place = AT(splits->place_start, split) + size, length = AT(splits->counts, place);
         const double *cumulative = SPAN(splits->cumulative, AT(splits->cumulative_start, place), length);
         i64 m = AT(splits->guide, place * GUIDE + (i64)(low * GUIDE));
+        m += cumulative[least(m, length - 1)] <= low;
         while (m < length && cumulative[m] <= low) m++;
-        if (m == length) break;
+        if (m >= length) break;
         double doubt = AT(splits->slack, place), below = m > 0 ? cumulative[m - 1] : 0.0;
         if (below + doubt > low || cumulative[m] - doubt < low + unit) break;
         i64 u = AT(splits->lowest, place) + m;
-        u = y >= 0 ? u : -u;
+        u = with_sign_of(y, u);
         AT(room->sums, AT(tables->left, bundle.first + row)) = u;
         row_sum += u;
         position++;
@@ -164,7 +172,7 @@ static i64 accept_row(
     return accept(words, state, shift, low, lesser(1.0, high));
 }
 
-/* The sums of the right children, and their group, which is the base. */
+/* The sums of the right children, and their group, which is the base; and the tag of all entries. */
 static void hand_down(const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
     for (i64 i = 0; i < bundle.rows; i++) {
         i64 u = AT(room->sums, AT(tables->left, bundle.first + i));
@@ -172,6 +180,8 @@ static void hand_down(const SplittingTables *tables, const SplittingRoom *room, 
     }
     i64 below = AT(tables->below, bundle.number);
     if (below >= 0) AT(room->group, below) = bundle.base;
+    i64 tagged = AT(tables->tagged, bundle.number);
+    if (tagged >= 0) AT(room->group, tagged) = AT(tables->tags, AT(tables->tag_start, bundle.form) + bundle.base);
 }
 
 /* -- bundles and tables ------------------------------------------------------------------------- */

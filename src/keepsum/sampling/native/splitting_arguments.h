@@ -5,7 +5,7 @@
 #include "core_arguments.h"
 #include "l1_arguments.h"
 
-#define GUIDE 128
+#define GUIDE 256
 #define PICK_LABEL 0
 #define ACCEPT_BUNDLE 1
 #define DRAW_ROWS 2
@@ -40,7 +40,7 @@ typedef struct {
     Floats log_largest;
     Floats log_growth;
     Floats cumulative;
-    Ints guide;
+    Word16s guide;
     Floats log_numbers;
     Floats transform;
     Floats transform_imaginary;
@@ -67,6 +67,9 @@ typedef struct {
     Ints right;
     Ints law;
     Ints below;
+    Ints tagged;
+    Ints tag_start;
+    Ints tags;
     Ints restart;
     Ints form;
     Ints law_count;
@@ -97,7 +100,7 @@ typedef struct {
     i64 solved_every;
     i64 width;
 } SplittingTables;
-_Static_assert(sizeof(SplittingTables) == 1200, "as Python packs it");
+_Static_assert(sizeof(SplittingTables) == 1248, "as Python packs it");
 
 typedef struct {
     OutInts sums;

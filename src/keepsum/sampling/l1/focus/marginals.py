@@ -19,7 +19,8 @@ import numpy as np
 
 from keepsum._arrays import Floats
 from keepsum.sampling.l1.focus.laws import FloatLaw, float_laws
-from keepsum.sampling.l1.focus.tree import ABSENT, Kinds, Totals
+from keepsum.sampling.l1.focus.tree import ABSENT, NestedTotals, SumKinds
+from keepsum.sampling.l1.splitting.weights import mirrored
 
 NOISE = 1e-14  # of a Fourier transform, relative to the largest number
 TAIL = 44  # weights of cells are followed down to e^-44, below 2^-63
@@ -36,9 +37,9 @@ class FocusLaws:
         Those of a sampler, if there is one already.
     """
 
-    def __init__(self, totals: Totals, kinds: Kinds | None = None, laws: list[FloatLaw] | None = None) -> None:
+    def __init__(self, totals: NestedTotals, kinds: SumKinds | None = None, laws: list[FloatLaw] | None = None) -> None:
         self._totals = totals
-        self._kinds = kinds or Kinds(totals)
+        self._kinds = kinds or SumKinds(totals)
         self._laws = laws or float_laws(self._kinds)
         self._outside: list[Floats] = []  # O of different sums, for s = 0, 1, ...
         self._of_total: list[int] = []  # which of them each total has
@@ -80,14 +81,6 @@ class FocusLaws:
         outer = outer * np.exp(-float(weight or 0) * np.arange(len(outer)))
         parts = [_powers(epsilon, number) for number in (cells, count - cells)]
         return _normed(_convolved(outer, parts[1], len(parts[0]) - 1), parts[0])
-
-    def variance_of_total(self, node: int) -> float:
-        """The variance of a total's noise."""
-        return _variance(self.law_of_total(node))
-
-    def variance_of_cell(self, node: int) -> float:
-        """The variance of the noise of a cell that stands in a total, and in no smaller one."""
-        return _variance(self.law_of_cell(node))
 
     def _outside_of_total(self, node: int) -> int:
         """Which O a total has."""
@@ -159,14 +152,10 @@ def _convolved(outer: Floats, other: Floats, reach: int) -> Floats:
     """The convolution of two even functions, from 0 to a reach."""
     from scipy.signal import fftconvolve  # which no draw needs
 
-    whole = fftconvolve(_two_sided(outer), _two_sided(other))
+    whole = fftconvolve(mirrored(outer), mirrored(other))
     half: Floats = whole[len(whole) // 2 :][: reach + 1]
     cleaned: Floats = np.where(half > NOISE * half[0], half, 0.0)
     return cleaned
-
-
-def _two_sided(half: Floats) -> Floats:
-    return np.concatenate([half[:0:-1], half])
 
 
 def _normed(outer: Floats, weights: Floats) -> Floats:
@@ -175,7 +164,3 @@ def _normed(outer: Floats, weights: Floats) -> Floats:
     chances = outer[:length] * weights[:length]
     normed: Floats = chances / (2 * chances.sum() - chances[0])
     return normed
-
-
-def _variance(chances: Floats) -> float:
-    return 2 * float(chances @ np.arange(len(chances), dtype=np.float64) ** 2)

@@ -26,7 +26,7 @@ ZERO = Fraction(0)
 
 
 @dataclass(frozen=True)
-class Totals:
+class NestedTotals:
     """Nested totals and their cells.
 
     Attributes
@@ -58,7 +58,7 @@ class Totals:
             raise AssertionError("epsilon must be positive, and no weight negative")
 
 
-class Kind(NamedTuple):
+class SumKind(NamedTuple):
     """What the law of a sum depends on.
 
     A cell has no parts; its weight is its rate. A free root has one, ``left``, whose sum is drawn. Others have two.
@@ -79,7 +79,7 @@ class Root(NamedTuple):
     order: IntArray
 
 
-class Part(NamedTuple):
+class SumPart(NamedTuple):
     """So many parts of one kind, and their cells in order."""
 
     kind: int
@@ -87,7 +87,7 @@ class Part(NamedTuple):
     order: IntArray
 
 
-class Kinds:
+class SumKinds:
     """The kinds that nested totals have, parts before sums.
 
     Parameters
@@ -111,28 +111,28 @@ class Kinds:
         The kind of a cell.
     """
 
-    def __init__(self, totals: Totals, as_sums: bool = False) -> None:
-        self.all: list[Kind] = []
+    def __init__(self, totals: NestedTotals, as_sums: bool = False) -> None:
+        self.all: list[SumKind] = []
         self._as_sums = as_sums
-        self._numbers: dict[Kind, int] = {}
+        self._numbers: dict[SumKind, int] = {}
         self._multiples: dict[tuple[int, int], int] = {}
         self.roots: list[Root] = []
         self.of_total = [ABSENT] * len(totals.parents)
         self.without_weight = [ABSENT] * len(totals.parents)
-        self.cell = self._number(Kind(ABSENT, ABSENT, totals.epsilon, 1))
+        self.cell = self._number(SumKind(ABSENT, ABSENT, totals.epsilon, 1))
         self._gather(totals)
 
-    def _gather(self, totals: Totals) -> None:
+    def _gather(self, totals: NestedTotals) -> None:
         """Totals from the last to the first, so that all parts of one are there when its turn comes."""
         drawn = np.minimum(totals.cells, 1) if self._as_sums else np.asarray(totals.cells)
         starts = np.cumsum(drawn) - drawn
-        parts: list[list[Part]] = [[] for _ in totals.parents]
+        parts: list[list[SumPart]] = [[] for _ in totals.parents]
         for node in reversed(range(len(totals.parents))):
             count, weight, parent = totals.cells[node], totals.weights[node], totals.parents[node]
             if count and self._as_sums:
-                parts[node].append(Part(self._end(count), 1, starts[node] + np.arange(1)))
+                parts[node].append(SumPart(self._end(count), 1, starts[node] + np.arange(1)))
             elif count:
-                parts[node].append(Part(self.cell, count, starts[node] + np.arange(count)))
+                parts[node].append(SumPart(self.cell, count, starts[node] + np.arange(count)))
             if not parts[node]:
                 continue
             kind, order = self._sum(parts[node])
@@ -142,12 +142,12 @@ class Kinds:
             if weight is None:
                 self.roots.append(Root(kind, order))
             elif parent == ABSENT:
-                self.roots.append(Root(self._number(Kind(kind, ABSENT, ZERO, self.all[kind].cells)), order))
+                self.roots.append(Root(self._number(SumKind(kind, ABSENT, ZERO, self.all[kind].cells)), order))
             else:
-                parts[parent].append(Part(kind, 1, order))
+                parts[parent].append(SumPart(kind, 1, order))
         self.roots.reverse()
 
-    def _sum(self, parts: list[Part]) -> tuple[int, IntArray]:
+    def _sum(self, parts: list[SumPart]) -> tuple[int, IntArray]:
         """The kind of a sum of parts, and their cells in order."""
         ordered = sorted(parts, key=lambda part: (self.all[part.kind].cells, part.kind))
         counts: dict[int, int] = {}
@@ -178,13 +178,13 @@ class Kinds:
         return self._pair(self._joined(kinds[:half]), self._joined(kinds[half:]))
 
     def _pair(self, left: int, right: int) -> int:
-        return self._number(Kind(left, right, ZERO, self.all[left].cells + self.all[right].cells))
+        return self._number(SumKind(left, right, ZERO, self.all[left].cells + self.all[right].cells))
 
     def _weighted(self, kind: int, weight: Fraction) -> int:
         """The kind with a further weight: of a cell, a higher rate."""
         return self._number(self.all[kind]._replace(weight=self.all[kind].weight + weight)) if weight else kind
 
-    def _number(self, kind: Kind) -> int:
+    def _number(self, kind: SumKind) -> int:
         if kind not in self._numbers:
             self._numbers[kind] = len(self.all)
             self.all.append(kind)

@@ -1,8 +1,9 @@
-"""The tables of all classes of nodes: weights, the numbers t, and where characteristic functions are computed."""
+"""The layers of a table as leaves of a binary tree, and the tables of all classes of its nodes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -10,18 +11,112 @@ import numpy as np
 from scipy.fft import irfftn, next_fast_len, rfftn
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.l1.layers.boxes import Box
-from keepsum.sampling.l1.layers.laws import Joint, Split, joint_of, norm
-from keepsum.sampling.l1.layers.tree import NodeClass, Tree
+from keepsum.sampling.l1.layers.laws import Joint, RowSplit, joint_of, norm
 from keepsum.sampling.l1.layers.weights import (
     LARGEST_EXPONENT,
     TILTS,
+    Box,
     VectorWeights,
     convolve,
     layer_log_moments,
     layer_weights,
     pair,
 )
+
+# The layers of a table as the leaves of a binary tree, and which nodes are alike.
+
+
+@dataclass(frozen=True)
+class NodeClass:
+    """Nodes with as many layers; those of one layer have no children."""
+
+    layers: int
+    children: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A binary tree over so many layers.
+
+    Attributes
+    ----------
+    rows
+        The number of rows, each with all layers.
+    left, right
+        The children of each inner node. Inner nodes are 0, 1, 2, ..., parents before children, the root first;
+        layer k is node ``inner + k``.
+    classes
+        The classes of nodes, children before parents.
+    class_of
+        The class of each node, leaves included.
+    """
+
+    rows: int
+    left: IntArray
+    right: IntArray
+    classes: tuple[NodeClass, ...]
+    class_of: IntArray
+
+    @property
+    def inner(self) -> int:
+        """The number of inner nodes."""
+        return len(self.left)
+
+    @property
+    def layers(self) -> int:
+        """The number of layers."""
+        return len(self.left) + 1
+
+    @property
+    def root_class(self) -> int:
+        """The class of the root, which no other node has."""
+        return int(self.class_of[0])
+
+
+def grow(rows: int, layers: int) -> Tree:
+    """The tree over so many layers.
+
+    The left part of a node has as many layers as the largest power of two below its own number: so that most nodes
+    have equal halves, which then share their tables.
+
+    >>> tree = grow(4, 3)
+    >>> tree.left.tolist(), tree.right.tolist()
+    ([1, 2], [4, 3])
+    >>> [(kind.layers, kind.children) for kind in tree.classes]
+    [(1, None), (2, (0, 0)), (3, (1, 0))]
+    """
+    left, right = np.empty(layers - 1, dtype=np.int64), np.empty(layers - 1, dtype=np.int64)
+    class_of = np.empty(2 * layers - 1, dtype=np.int64)
+    classes: dict[NodeClass, int] = {}
+    for node, first, last, children in _bottom_up(layers):
+        below = None if children is None else (int(class_of[children[0]]), int(class_of[children[1]]))
+        class_of[node] = classes.setdefault(NodeClass(last - first, below), len(classes))
+        if children is not None:
+            left[node], right[node] = children
+    return Tree(rows, left, right, tuple(classes), class_of)
+
+
+def _bottom_up(layers: int) -> Iterator[tuple[int, int, int, tuple[int, int] | None]]:
+    """Nodes with their layers and their children, children before parents."""
+    waiting, nodes, following = [(0, 0, layers)], [], 1
+    while waiting:  # inner nodes get their numbers on the way down, depth first
+        node, first, last = waiting.pop()
+        middle = first + (1 << ((last - first - 1).bit_length() - 1))
+        parts = []
+        for start, stop in ((first, middle), (middle, last)):
+            parts.append((layers - 1 + start, start, stop))
+            if stop - start > 1:
+                parts[-1] = (following, start, stop)
+                following += 1
+        nodes.append((node, first, last, (parts[0][0], parts[1][0])))
+        waiting += [part for part in reversed(parts) if part[2] - part[1] > 1]
+    for leaf in range(layers):
+        yield layers - 1 + leaf, leaf, leaf + 1, None
+    yield from reversed(nodes)
+
+
+# The tables of all classes of nodes: weights, the numbers t, and where characteristic functions are computed.
+
 
 REFEREE_BITS = 128  # of precision, that an ordinary question to the referee takes
 TAIL_BITS = 40  # vectors outside the box have a chance of about 2^-40 each, and are left to the referee
@@ -52,7 +147,7 @@ class NodeTables:
     weights: VectorWeights
     numbers: Floats
     children: tuple[int, int] | None = None
-    split: Split | None = None
+    split: RowSplit | None = None
 
 
 def tables_of(epsilon: Fraction, tree: Tree, columns: int, tail_bits: int) -> tuple[NodeTables, ...]:
@@ -66,7 +161,7 @@ def tables_of(epsilon: Fraction, tree: Tree, columns: int, tail_bits: int) -> tu
             tables.append(NodeTables(layer, ones))
             continue
         a, b = node_class.children
-        split = Split(tables[a].weights, tables[b].weights)
+        split = RowSplit(tables[a].weights, tables[b].weights)
         if c == tree.root_class:
             tables.append(NodeTables(layer, ones, node_class.children, split))
         else:
@@ -104,7 +199,7 @@ def entries_of(epsilon: Fraction, shape: tuple[int, int, int]) -> tuple[int, int
     return int(kept), int(rows * (layers - 1) * (size + 10 * rows ** ((columns - 1) / 2))), int(settled)
 
 
-def _inner(epsilon: float, node_class: NodeClass, split: Split, rows: int, layers: int, smaller: int) -> NodeTables:
+def _inner(epsilon: float, node_class: NodeClass, split: RowSplit, rows: int, layers: int, smaller: int) -> NodeTables:
     """The tables of an inner node but the root: F, then t, by the laws in a smaller box, then W."""
     cells = node_class.layers
     whole = pair(epsilon, split.left) if cells == 2 else convolve(split.left, split.right)
@@ -139,7 +234,7 @@ def _ordinary(whole: VectorWeights, epsilon: float, others: int, smaller: int) -
     return vectors[kept, :-1], shares[kept] / shares.sum()
 
 
-def _group(split: Split, vectors: IntArray, shares: Floats, rows: int, epsilon: float) -> tuple[int, float, int]:
+def _group(split: RowSplit, vectors: IntArray, shares: Floats, rows: int, epsilon: float) -> tuple[int, float, int]:
     """G, s, and a smaller G for the numbers t: aliasing is to be negligible for ordinary vectors.
 
     What is ordinary is a guess; bounds for the vectors at hand are computed when a table is drawn.
@@ -175,9 +270,9 @@ def _variance(joint: Joint) -> float:
     return float(marginal @ (u - mean) ** 2)
 
 
-def _numbers(split: Split, vectors: IntArray, points: int, rows: int, smaller: int) -> Floats:
+def _numbers(split: RowSplit, vectors: IntArray, points: int, rows: int, smaller: int) -> Floats:
     """The numbers t over the box: the norms of the orbits of these vectors, 1 elsewhere."""
-    box, within = split.box, Split(split.left.within(smaller), split.right.within(smaller))
+    box, within = split.box, RowSplit(split.left.within(smaller), split.right.within(smaller))
     orbits, orbit_of = box.orbits
     by_orbit = np.ones(len(orbits) + 1)  # the last one is for places outside the box
     for y in vectors:

@@ -24,10 +24,9 @@ from flint import arb, arb_poly, ctx
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.rng import LazyUniform
-from keepsum.sampling.l1.layers.boxes import Box, height
-from keepsum.sampling.l1.layers.laws import LARGEST_NORM_ERROR, Split, joint_of
+from keepsum.sampling.l1.layers.laws import LARGEST_NORM_ERROR, RowSplit, joint_of
 from keepsum.sampling.l1.layers.nodes import NodeTables
-from keepsum.sampling.l1.layers.weights import LARGEST_EXPONENT, log_beyond_boxes
+from keepsum.sampling.l1.layers.weights import LARGEST_EXPONENT, Box, height, log_beyond_boxes
 
 KEPT = 200  # factors that are kept for the next question
 ENTRIES_KEPT = 3 * 10**6  # weights, and weights of parts, that are kept
@@ -39,7 +38,7 @@ Vector = tuple[int, ...]  # its stored coordinates
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class PartBalls:
     """The weights of the parts of a vector, as balls, in the order of their largest coordinates.
 
     All parts that are not in the box together weigh at most ``missing``.
@@ -63,7 +62,7 @@ class LayersReferee:
         self._epsilon, self._tables = epsilon, tables
         self._box = tables[0].weights.box
         self._weights: dict[tuple[int, int, int], list[arb]] = {}
-        self._parts: dict[tuple[int, Vector, int], Parts] = {}
+        self._parts: dict[tuple[int, Vector, int], PartBalls] = {}
         self._factors: dict[tuple[int, tuple[Vector, ...], int], arb] = {}
         self._upto: dict[tuple[int, Vector, int], list[arb]] = {}
 
@@ -136,7 +135,7 @@ class LayersReferee:
             self._weights[key] = self._layer(box) if children is None else self._inner(node_class, children, box)
         return self._weights[key]
 
-    def parts(self, node_class: int, y: Vector) -> Parts:
+    def parts(self, node_class: int, y: Vector) -> PartBalls:
         """The weights of the parts of y."""
         key = (node_class, y, ctx.prec)
         if key not in self._parts:
@@ -157,7 +156,7 @@ class LayersReferee:
         upto = self._upto[key]
         return upto[k + 1 if 0 <= k < len(upto) - 1 else -1] + parts.missing * arb(0.5, 0.5)
 
-    def _outside(self, parts: Parts, y: Vector) -> list[bool]:
+    def _outside(self, parts: PartBalls, y: Vector) -> list[bool]:
         inside = self._box.holds(parts.vectors) & self._box.holds(np.array(y) - parts.vectors)
         return [not held for held in inside.tolist()]
 
@@ -192,7 +191,7 @@ class LayersReferee:
         # Sums may be smaller by what is aliased, and larger by what lies outside the boxes.
         return chance - aliased * arb(0.5, 0.5) + lost * arb(0.5, 0.5)
 
-    def _new_parts(self, node_class: int, y: Vector) -> Parts:
+    def _new_parts(self, node_class: int, y: Vector) -> PartBalls:
         """W_L(u) W_R(y - u), and a bound on all that are left out."""
         children = self._children(node_class)
         box = Box(self._box.columns, self._reach(node_class, y))
@@ -207,7 +206,7 @@ class LayersReferee:
             below[i] * behind[j] if inside else zero for i, j, inside in zip(first, second, held.tolist(), strict=True)
         ]
         missing = self._beyond(node_class, height(np.array(y)), box.reach)
-        return Parts(box, vectors, weights, missing)
+        return PartBalls(box, vectors, weights, missing)
 
     def _children(self, node_class: int) -> tuple[int, int]:
         children = self._tables[node_class].children
@@ -273,7 +272,7 @@ class LayersReferee:
         D_L(s) times the largest W_R, over F.
         """
         left, right = (self._tables[child].weights for child in self._children(node_class))
-        split = Split(left, right)
+        split = RowSplit(left, right)
         fits = LARGEST_EXPONENT / self._box.reach
         rates = np.concatenate([left.rates, float(self._epsilon) * WIDER_TILTS])
         rates = rates[rates <= fits] if (rates <= fits).any() else rates[:1]
@@ -319,7 +318,7 @@ def _spread(weights: Sequence[arb], exponents: IntArray) -> arb_poly:
     return arb_poly(coefficients)
 
 
-def _polynomial(parts: Parts, base: int) -> arb_poly:
+def _polynomial(parts: PartBalls, base: int) -> arb_poly:
     """The law of a part as a polynomial modulo x^n - 1, n = g^d."""
     dimensions = parts.box.dimensions
     powers = base ** np.arange(dimensions - 1, -1, -1, dtype=np.int64)

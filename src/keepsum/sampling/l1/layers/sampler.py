@@ -21,11 +21,18 @@ from keepsum.sampling.core.driving import PILOT_DRAWS, equal_ranges, in_parallel
 from keepsum.sampling.core.forking import ProcessLock
 from keepsum.sampling.core.kernel_arguments import UNLIMITED, WORD_BITS
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.l1.layers.bridge import Digits, PartsReferee, draw_bridge, tries_at_once
-from keepsum.sampling.l1.layers.laws import TINY, RowLaw, bridge_bounds, row_law
-from keepsum.sampling.l1.layers.nodes import NEGLIGIBLE, REFEREE_BITS, TAIL_BITS, tables_of
+from keepsum.sampling.l1.layers.laws import (
+    TINY,
+    Digits,
+    PartsReferee,
+    RowLaw,
+    bridge_bounds,
+    draw_bridge,
+    row_law,
+    tries_at_once,
+)
+from keepsum.sampling.l1.layers.nodes import NEGLIGIBLE, REFEREE_BITS, TAIL_BITS, grow, tables_of
 from keepsum.sampling.l1.layers.referee import LayersReferee
-from keepsum.sampling.l1.layers.tree import grow
 from keepsum.sampling.l1.splitting.weights import ULP
 
 TASK_TABLES = 16  # tables that a worker draws at a time

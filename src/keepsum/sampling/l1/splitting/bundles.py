@@ -1,24 +1,9 @@
-"""Which sums are drawn together: the trees of all collapses, grafted onto each other, and their bundles.
-
-A table whose totals collapse family by family (``lattice/families.py``) is drawn backwards. Take one collapse: the rows
-x of a component and its columns p, classes of the family that was summed out. A tree takes off one column at a time:
-its node k stands for the columns from the k-th on, its left child is the k-th column alone and its right child is node
-k + 1. Given the sums y of the rows at a node, the sums u of the left children add up to 0 over all rows: these (node,
-row) places share one *bridge*, and are a *bundle*. The leaves of a row are entries of the table before, where they are
-the roots of rows in turn.
-
-Bundles that share no sum above them are independent of each other. A bundle that is rejected is drawn again together
-with all that is connected to it so far, and nothing else: ``restart`` says from where on. Bundles are in an order in
-which these form a run that ends with the rejected one, and every sum comes after the one that it is a part of.
-
-Bundles whose places split alike have one *form*, and share all tables. A form names the *laws* of its places, by those
-of both children; laws are numbered through, first those of entries, then form by form, children before parents.
-"""
+"""Which sums are drawn together: the trees of all collapses, grafted onto each other, and their runs of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -29,13 +14,32 @@ import numpy as np
 from keepsum._arrays import IntArray
 from keepsum.lattice.families import Collapse
 
+# Which sums are drawn together: the trees of all collapses, grafted onto each other, and their bundles.
+#
+# A table whose totals collapse family by family (``lattice/families.py``) is drawn backwards. Take one collapse: the
+# rows x of a component and its columns p, classes of the family that was summed out. A tree takes off one column at a
+# time: its node k stands for the columns from the k-th on, its left child is the k-th column alone and its right
+# child is node k + 1. Given the sums y of the rows at a node, the sums u of the left children add up to 0 over all
+# rows: these (node, row) places share one *bridge*, and are a *bundle*. The leaves of a row are entries of the table
+# before, where they are the roots of rows in turn.
+#
+# Bundles that share no sum above them are independent of each other. A bundle that is rejected is drawn again
+# together with all that is connected to it so far, and nothing else: ``restart`` says from where on. Bundles are in
+# an order in which these form a run that ends with the rejected one, and every sum comes after the one that it is a
+# part of.
+#
+# Bundles whose places split alike have one *form*, and share all tables. A form names the *laws* of its places, by
+# those of both children; laws are numbered through, first those of entries, then form by form, children before
+# parents.
+
+
 Load: TypeAlias = tuple[int, ...]  # the number of cells, and that of added entries of each further weight
 NOTHING, ELSEWHERE = 0, 1  # the place of sums that are 0, and one that is written to where a row has no entry
 NONE = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class SplitTable:
     """What is drawn: entries, and how their totals collapse.
 
     Attributes
@@ -54,7 +58,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Form:
+class BundleForm:
     """What bundles have in common.
 
     Attributes
@@ -69,10 +73,15 @@ class Form:
         The number of the first law; the others follow.
     below
         The form of the bundle of all right children; ``NONE`` where these are entries.
+    entries
+        The form of the bundle of all entries, if its groups are *tags*; else ``NONE``.
     is_root
         Whether all sums are 0, so that there is nothing to accept.
     is_grafted
         Whether the places are entries of a further table.
+    has_tags
+        Whether its groups are tags: the places are all entries of a further table, in one bundle, so that a group can
+        be handed on to all of them. Where they are grafted without tags there is one group.
     """
 
     parts: tuple[tuple[int, int], ...]
@@ -81,8 +90,10 @@ class Form:
     rests: tuple[Load, ...]
     first: int
     below: int
+    entries: int
     is_root: bool
     is_grafted: bool
+    has_tags: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +115,8 @@ class Bundles:
         first one of the form.
     below
         The bundle of all right children, ``NONE`` where these are entries.
+    tagged
+        The bundle of all entries, where this one is the first that splits their sums and hands a tag on; else ``NONE``.
     restart
         The bundle to begin again from, if one is rejected.
     entry_at
@@ -114,7 +127,7 @@ class Bundles:
         The weights of added entries, beside that of cells.
     """
 
-    forms: tuple[Form, ...]
+    forms: tuple[BundleForm, ...]
     entry_laws: tuple[Load, ...]
     form: IntArray
     start: IntArray
@@ -123,6 +136,7 @@ class Bundles:
     right: IntArray
     law: IntArray
     below: IntArray
+    tagged: IntArray
     restart: IntArray
     entry_at: IntArray
     places: int
@@ -164,40 +178,48 @@ class _Draft:
     right: IntArray
     law: IntArray
     below: int
+    tagged: int
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a form is, apart from its laws: see there."""
+
+    below: int
+    entries: int
+    is_root: bool
+    is_grafted: bool
+    has_tags: bool
 
 
 class _Forms:
     """Laws and forms as they are found."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SplitTable) -> None:
         loads = np.concatenate([np.zeros((1, table.loads.shape[1]), dtype=np.int64), table.loads])
         distinct, numbers = np.unique(loads, axis=0, return_inverse=True)
         self.loads = distinct  # of all laws
         self.nothing, self.of_entry = int(numbers.reshape(-1)[0]), numbers.reshape(-1)[1:]
         self.entry_laws = tuple(map(tuple, distinct.tolist()))
-        self.forms: list[Form] = []
+        self.forms: list[BundleForm] = []
         self._known: dict[tuple[object, ...], int] = {}
 
-    def find(
-        self, left: IntArray, right: IntArray, wholes: IntArray, below: int, is_root: bool, is_grafted: bool
-    ) -> tuple[int, IntArray]:
+    def find(self, left: IntArray, right: IntArray, wholes: IntArray, kind: _Kind) -> tuple[int, IntArray]:
         """The form of a bundle, and the law of each of its places; ``wholes`` has the loads of their rows."""
         _, first, inverse, counts = np.unique(
             left * len(self.loads) + right, return_index=True, return_inverse=True, return_counts=True
         )
         parts = np.stack([left[first], right[first]], axis=1)
-        key = (parts.tobytes(), counts.tobytes(), below, is_root, is_grafted)
+        key = (parts.tobytes(), counts.tobytes(), kind)
         if key not in self._known:
             loads = self.loads[parts[:, 0]] + self.loads[parts[:, 1]]
-            form = Form(
+            form = BundleForm(
                 tuple(map(tuple, parts.tolist())),
                 tuple(counts.tolist()),
                 tuple(map(tuple, loads.tolist())),
                 tuple(map(tuple, (wholes[first] - loads).tolist())),
                 len(self.loads),
-                below,
-                is_root,
-                is_grafted,
+                **vars(kind),
             )
             self._known[key] = len(self.forms)
             self.forms.append(form)
@@ -206,32 +228,45 @@ class _Forms:
         return number, self.forms[number].first + inverse.reshape(-1)
 
 
-def bundled(table: Table) -> Bundles:
+def bundled(table: SplitTable) -> Bundles:
     """The bundles of a table.
 
     >>> one = Collapse(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0, 0]))
-    >>> bundles = bundled(Table(np.ones((4, 1), dtype=np.int64), (one,)))
+    >>> bundles = bundled(SplitTable(np.ones((4, 1), dtype=np.int64), (one,)))
     >>> bundles.count, bundles.at.tolist(), bundles.left.tolist(), bundles.right.tolist(), bundles.entry_at.tolist()
     (1, [0, 0], [2, 3], [4, 5], [2, 4, 3, 5])
     """
     forms = _Forms(table)
     wholes = _row_loads(table)
     stages: list[list[_Part]] = []
-    laws = forms.of_entry
+    laws, entries_form = forms.of_entry, NONE
     for k, collapse in enumerate(table.collapses):
         last = k + 1 == len(table.collapses)
         forced = np.full(len(collapse.component), True) if last else table.collapses[k + 1].row < 0
+        tagging = _may_have_tags(table.collapses[k:])
         stages.append([])
         above = np.full(len(collapse.component), forms.nothing)
         for rows, entries in _parts(collapse, laws, table.further, forms.loads):
-            part = _grown(forms, rows, entries, laws, wholes[k + 1][rows], bool(forced[rows].all()))
+            is_root = bool(forced[rows].all())
+            part = _grown(forms, rows, entries, laws, wholes[k + 1][rows], is_root, tagging, entries_form)
             above[rows] = part.laws[0]
             stages[-1].append(part)
-        laws = above
+        laws, entries_form = above, stages[-1][0].forms[0] if tagging else NONE
     return _placed(table, stages, forms)
 
 
-def _row_loads(table: Table) -> list[IntArray]:
+def _may_have_tags(collapses: Sequence[Collapse]) -> bool:
+    """Whether the groups of the first collapse's roots may be tags.
+
+    There and above everything is one bundle, so that one tag is handed to all entries, and no entry is forced to be 0:
+    its weight would depend on the tag.
+    """
+    others = collapses[1:]
+    is_one_bundle = not any(collapse.component.any() for collapse in collapses)
+    return bool(others) and is_one_bundle and all((collapse.row >= 0).all() for collapse in others)
+
+
+def _row_loads(table: SplitTable) -> list[IntArray]:
     """For each table on the way, and each of its entries, the load of all that is drawn from one row with it."""
     loads = [table.loads]
     for collapse in table.collapses:
@@ -273,7 +308,16 @@ def _order(entries: IntArray, laws: IntArray, further: tuple[Fraction, ...], loa
     return np.lexsort((own.sum(axis=0), inside.sum(axis=(0, 2)), -inside[:, :, weightless].sum(axis=(0, 2))))
 
 
-def _grown(forms: _Forms, rows: IntArray, entries: IntArray, laws: IntArray, wholes: IntArray, is_root: bool) -> _Part:
+def _grown(
+    forms: _Forms,
+    rows: IntArray,
+    entries: IntArray,
+    laws: IntArray,
+    wholes: IntArray,
+    is_root: bool,
+    has_tags: bool,
+    of_entries: int,
+) -> _Part:
     """The tree of a component: for each node the laws of all rows and the form of its bundle."""
     own = np.where(entries >= 0, laws[entries], forms.nothing)
     columns = entries.shape[1]
@@ -281,29 +325,35 @@ def _grown(forms: _Forms, rows: IntArray, entries: IntArray, laws: IntArray, who
     for k in reversed(range(columns - 1)):
         here = (entries[:, k:] >= 0).any(axis=1)
         law = np.full(len(rows), forms.nothing)
-        number, law[here] = forms.find(
-            own[here, k], below[here], wholes[here], numbers[0], is_root and k == 0, k == 0 and not is_root
-        )
+        top = k == 0
+        kind = _Kind(numbers[0], of_entries, top and is_root, top and not is_root, top and has_tags)
+        number, law[here] = forms.find(own[here, k], below[here], wholes[here], kind)
         below = law
         node_laws.insert(0, law)
         numbers.insert(0, number)
     return _Part(rows, entries, node_laws, numbers[:-1])
 
 
-def _placed(table: Table, stages: list[list[_Part]], forms: _Forms) -> Bundles:
+def _placed(table: SplitTable, stages: list[list[_Part]], forms: _Forms) -> Bundles:
     """Places for all sums, from the last collapse back to the first, and the bundles in order."""
     drafts: list[_Draft] = []
-    following = ELSEWHERE + 1
+    following, tagging = ELSEWHERE + 1, NONE
     own = np.full(len(table.collapses[-1].component), NOTHING)
     for k in reversed(range(len(stages))):
         entry_at = np.full(len(table.collapses[k].row), NOTHING)
+        first = len(drafts)
         for part in stages[k]:
             following = _place(part, own[part.rows], entry_at, following, forms, drafts)
-        own = entry_at
+        if tagging != NONE and forms.forms[drafts[first].form].has_tags:
+            drafts[tagging] = replace(drafts[tagging], tagged=first)
+        own, tagging = entry_at, first
     order, restart = _ordered(drafts, following)
     number = np.empty(len(drafts), dtype=np.int64)
     number[order] = np.arange(len(drafts))
     final = [drafts[k] for k in order.tolist()]
+
+    def renumbered(drafted: list[int]) -> IntArray:
+        return np.array([NONE if k == NONE else number[k] for k in drafted], dtype=np.int64)
 
     def joined(arrays: list[IntArray]) -> IntArray:
         return np.concatenate([np.empty(0, dtype=np.int64), *arrays])
@@ -317,7 +367,8 @@ def _placed(table: Table, stages: list[list[_Part]], forms: _Forms) -> Bundles:
         left=joined([draft.left for draft in final]),
         right=joined([draft.right for draft in final]),
         law=joined([draft.law for draft in final]),
-        below=np.array([NONE if draft.below == NONE else number[draft.below] for draft in final], dtype=np.int64),
+        below=renumbered([draft.below for draft in final]),
+        tagged=renumbered([draft.tagged for draft in final]),
         restart=restart,
         entry_at=own,
         places=following,
@@ -343,7 +394,7 @@ def _place(part: _Part, at: IntArray, entry_at: IntArray, following: int, forms:
         entry_at[part.entries[present, k]] = left[present]
         form, last = part.forms[k], k == columns - 2
         law = part.laws[k][here] - forms.forms[form].first
-        drafts.append(_Draft(form, at[here], left[here], right[here], law, NONE if last else len(drafts) + 1))
+        drafts.append(_Draft(form, at[here], left[here], right[here], law, NONE if last else len(drafts) + 1, NONE))
         at = right
     return following
 
@@ -395,3 +446,60 @@ def _append(root: int, below: list[list[int]], order: list[int], restart: IntArr
         starts.append(len(order))
         waiting.append((number, True))
         waiting += [(other, False) for other in reversed(below[number])]
+
+
+# Trees with fewer forms: the columns of a collapse in runs, so that tables for small epsilon are fewer and still fit.
+#
+# A tree that takes off one column after another has a form for each. Let the columns be in runs, and keep the total
+# of each run: it follows from those of its columns. Then the columns can be summed out in two steps, first within
+# each run, which leaves a table of rows and runs, and then the runs. The runs share all forms, so that 20 columns
+# need 7 instead of 19, and 64 need 14 instead of 63. Fewer proposals are accepted, because there are more sums of few
+# columns (``docs/exact-tables.md``).
+
+
+FEWEST = 6  # columns that are put in runs
+
+
+def in_runs(table: SplitTable) -> SplitTable:
+    """The same table, each collapse of many columns in two steps; the same object if there is none.
+
+    A collapse with structural zeros stays as it is: within a run, its rows might fall apart. So does a table with added
+    entries, one of which may have no weight and must be taken off by itself.
+
+    >>> collapse = Collapse(*np.indices((2, 6)).reshape(2, 12), np.zeros(2, dtype=np.int64))
+    >>> first, then = in_runs(SplitTable(np.ones((12, 1), dtype=np.int64), (collapse,))).collapses
+    >>> first.row.tolist(), first.component.tolist(), then.row.tolist(), then.column.tolist()
+    ([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3], [0, 1, 0, 1], [0, 0, 1, 1], [0, 1, 0, 1])
+    """
+    if table.further:
+        return table
+    steps = [step for collapse in table.collapses for step in _steps(collapse)]
+    return table if len(steps) == len(table.collapses) else replace(table, collapses=tuple(steps))
+
+
+def _steps(collapse: Collapse) -> list[Collapse]:
+    """A collapse in one step or two, if all rows have an entry in each column and each column belongs to all rows."""
+    columns = int(collapse.column.max()) + 1
+    rows = len(collapse.component)
+    if columns < FEWEST or collapse.component.any() or len(collapse.row) != rows * columns or (collapse.row < 0).any():
+        return [collapse]
+    length = _length(columns)
+    run = collapse.column // length
+    runs = int(run.max()) + 1
+    row, of_row = np.divmod(np.arange(rows * runs), runs)
+    within = Collapse(collapse.row * runs + run, collapse.column, of_row)
+    return [within, Collapse(row, of_row, collapse.component)]
+
+
+def _length(columns: int) -> int:
+    """The length of runs with which there are the fewest forms; of several, the longest.
+
+    >>> [_length(columns) for columns in (6, 8, 20, 64)]
+    [3, 4, 5, 8]
+    """
+
+    def forms(length: int) -> int:
+        runs, rest = divmod(columns, length)
+        return length + runs + (rest and rest - 1) + bool(rest)
+
+    return min(range(2, columns), key=lambda length: (forms(length), -length))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple, TypeAlias
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.core.kernel_arguments import OutFloats, OutInts, Task
+from keepsum.sampling.core.kernel_arguments import Guide, OutFloats, OutInts, Task
 from keepsum.sampling.l1.kernel_arguments import NoiseTable, SumTables
 
-GUIDE = 128  # places of a guide
+GUIDE = 256  # places of a guide
 # The phases of a bundle: its base or label, its factor, its rows, the sum that the others must have; of these, all rows
 # but one, and that one, which is solved for; then the cells.
 PICK_LABEL, ACCEPT_BUNDLE, DRAW_ROWS, ACCEPT_SUM, DRAW_SOLVED, ACCEPT_ROW, FILL = range(7)
@@ -25,7 +25,7 @@ class SplitTables(NamedTuple):
 
     - u, the sum below the left child, has the cumulative chances ``cumulative[cumulative_start + m]`` at every
       ``stride``-th value from ``lowest`` on, ``counts`` of them, each right up to ``slack``; ``guide`` says where to
-      start looking; a weight W_L(u) W_R(y - u) times ``inverse`` is a chance;
+      start looking, or before that; a weight W_L(u) W_R(y - u) times ``inverse`` is a chance;
     - no such weight is larger than ``peak``, whose chance is about ``peak_chance``;
     - ``log_numbers`` are log t_m(y), from ``number_start`` on; ``transform`` and ``transform_imaginary``, from
       ``transform_start`` on, are the characteristic function of u at the frequencies of the form, right up to
@@ -57,7 +57,7 @@ class SplitTables(NamedTuple):
     log_largest: Floats
     log_growth: Floats
     cumulative: Floats
-    guide: IntArray
+    guide: Guide
     log_numbers: Floats
     transform: Floats
     transform_imaginary: Floats
@@ -86,7 +86,8 @@ class SplittingTables(NamedTuple):
 
     Bundle b has the places from ``start[b]`` to ``start[b + 1]``: their sums stand at ``at``, those of their children
     at ``left`` and ``right``, and ``law`` is the law of each. Its right children are in bundle ``below[b]``, or are
-    entries; a rejected bundle begins again at ``restart[b]``. It has the ``form[b]``.
+    entries; a rejected bundle begins again at ``restart[b]``. Where ``tagged[b]`` is a bundle, that of all entries, its
+    group is the tag of the base: of form f and its base k, ``tags[tag_start[f] + k]``. It has the ``form[b]``.
 
     Form f has ``law_count[f]`` laws; its splits start at ``split_start[f]``, base by base, its groups at
     ``group_start[f]``, ``NONE`` where all sums are 0. Characteristic functions are summed over ``few[f]`` frequencies
@@ -108,6 +109,9 @@ class SplittingTables(NamedTuple):
     right: IntArray
     law: IntArray
     below: IntArray
+    tagged: IntArray
+    tag_start: IntArray
+    tags: IntArray
     restart: IntArray
     form: IntArray
     law_count: IntArray

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.l1.splitting.bundles import Bundles, Form
+from keepsum.sampling.core.kernel_arguments import Guide
+from keepsum.sampling.l1.splitting.bundles import BundleForm, Bundles
 from keepsum.sampling.l1.splitting.kernel_arguments import GUIDE, GroupTables, SplitTables
 from keepsum.sampling.l1.splitting.laws import Base, FormLaws, Label, Laws
-from keepsum.sampling.l1.splitting.splits import Split, chunks
-from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies
-from keepsum.sampling.l1.splitting.weights import ULP, Weights
+from keepsum.sampling.l1.splitting.splits import Branch, Frequencies, NodeSplit, chunks
+from keepsum.sampling.l1.splitting.weights import ULP, RowWeights
 
 STORED = 2**23  # cumulative chances that are kept
 CUT = 1e-19  # chances at the lower end of a law that are left out
@@ -25,8 +25,8 @@ def split_tables(bundles: Bundles, laws: Laws) -> SplitTables:
     first = starts([len(groups) for groups in laws.weights]).tolist()
     left, right = [], []
     for form, own in zip(bundles.forms, laws.forms, strict=True):
-        for base in range(len(own.bases)):
-            left += [first[i] for i, _ in form.parts]
+        for base, tag in enumerate(base.tag for base in own.bases):
+            left += [first[i] + (tag if len(laws.weights[i]) > 1 else 0) for i, _ in form.parts]
             right += [first[j] + (base if len(laws.weights[j]) > 1 else 0) for _, j in form.parts]
     pairs = [
         pair for form in laws.forms for base in form.bases for pair in zip(base.branches, base.splits, strict=True)
@@ -64,14 +64,18 @@ def split_tables(bundles: Bundles, laws: Laws) -> SplitTables:
         log_largest=joined("log_largest"),
         log_growth=joined("log_growth"),
         cumulative=np.concatenate([np.empty(0), *(values for values, _ in runs)]),
-        guide=np.concatenate(
-            [integers([]), *(np.searchsorted(values, np.arange(GUIDE) / GUIDE) for values, _ in runs)]
-        ),
+        guide=np.concatenate([np.empty(0, dtype=np.uint16), *(_guide(values) for values, _ in runs)]),
         log_numbers=np.log(joined("numbers")),
         transform=joined("transform"),
         transform_imaginary=joined("transform_imaginary"),
         stride=stride,
     )
+
+
+def _guide(cumulative: Floats) -> Guide:
+    """Where to start looking for a chance k/GUIDE, or before that: two bytes each, so that caches hold them."""
+    found = np.searchsorted(cumulative, np.arange(GUIDE) / GUIDE)
+    return np.minimum(found, np.iinfo(np.uint16).max).astype(np.uint16)
 
 
 def first_digits(values: Floats) -> Floats:
@@ -108,7 +112,7 @@ def group_tables(bundles: Bundles, laws: Laws) -> GroupTables:
     )
 
 
-def root_bases(form: Form, own: FormLaws) -> tuple[Floats, float]:
+def root_bases(form: BundleForm, own: FormLaws) -> tuple[Floats, float]:
     """The cumulative chances of the bases of a form whose sums are all 0, and a bound on their errors."""
     if not form.is_root or len(own.bases) == 1 or own.frequencies is None:
         return np.ones(1), 0.0
@@ -144,7 +148,7 @@ def _bridge_chance(base: Base, counts: Sequence[int], frequencies: Frequencies) 
     return chance, 1.01 * (error + math.exp(log_dropped) + math.exp(log_tails)) + len(product) * ULP
 
 
-def _ratios(own: FormLaws, weights: Weights, law: int, labels: Sequence[Label], reach: int) -> Floats:
+def _ratios(own: FormLaws, weights: RowWeights, law: int, labels: Sequence[Label], reach: int) -> Floats:
     """log(F t_m / W_g) for y = 0 to ``reach``, a column for each label, and a last one with the largest error."""
     table = np.empty((reach + 1, len(labels) + 1))
     errors = np.zeros(reach + 1)
@@ -162,7 +166,7 @@ def _ratios(own: FormLaws, weights: Weights, law: int, labels: Sequence[Label], 
     return table
 
 
-def _stride(pairs: Sequence[tuple[Branch, Split]]) -> int:
+def _stride(pairs: Sequence[tuple[Branch, NodeSplit]]) -> int:
     """How many cumulative chances there are for each one that is kept."""
     entries = sum((split.reach + 1) * (2 * branch.reach + 1) for branch, split in pairs)
     if entries > STORED:
@@ -170,14 +174,14 @@ def _stride(pairs: Sequence[tuple[Branch, Split]]) -> int:
     return max(1, -(-entries // STORED))
 
 
-def _laws(branch: Branch, split: Split) -> Iterator[tuple[Floats, int, int]]:
+def _laws(branch: Branch, split: NodeSplit) -> Iterator[tuple[Floats, int, int]]:
     """For each y the cumulative chances, where they begin to matter, and where rounding swallows what is added."""
     for first, last in chunks(branch, split.reach):
         for upto in np.cumsum(branch.laws(first, last), axis=1):
             yield upto, int(np.searchsorted(upto, CUT)), int(np.searchsorted(upto, upto[-1]))
 
 
-def _cumulative(branch: Branch, split: Split, stride: int) -> Iterator[tuple[Floats, int]]:
+def _cumulative(branch: Branch, split: NodeSplit, stride: int) -> Iterator[tuple[Floats, int]]:
     """For each y the cumulative chances at every ``stride``-th u, and the lowest u."""
     for upto, start, stop in _laws(branch, split):
         ends = np.minimum(np.arange(start + stride - 1, stop + stride, stride), len(upto) - 1)

@@ -20,10 +20,10 @@ from flint import arb, arb_poly, ctx
 
 from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.rng import LazyUniform
-from keepsum.sampling.l1.splitting.bundles import Bundles, Form, Load
+from keepsum.sampling.l1.splitting.bundles import BundleForm, Bundles, Load
 from keepsum.sampling.l1.splitting.laws import Label, Laws
-from keepsum.sampling.l1.splitting.splits import Split
-from keepsum.sampling.l1.splitting.weights import Weights, lowest_of
+from keepsum.sampling.l1.splitting.splits import NodeSplit
+from keepsum.sampling.l1.splitting.weights import RowWeights, lowest_of
 
 TILT = Fraction(4, 5)  # q, in units of the smallest epsilon, of the moments that bound what lies beyond a table
 KEPT = 1000  # laws of parts that are kept for the next question
@@ -32,7 +32,7 @@ Sums: TypeAlias = Sequence[tuple[int, int]]  # the law of each place of a bundle
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class SplitBalls:
     """The chances of u = lowest, lowest + 1, ... given y, as balls; all others together have at most ``rest``.
 
     ``whole`` is F(y), in true units.
@@ -55,7 +55,7 @@ class SplittingReferee:
         self._rates = (epsilon, *bundles.further)
         self._lowest = lowest_of(self._rates)
         self._weights: dict[tuple[Name, int], list[arb]] = {}
-        self._parts: dict[tuple[Name, int, int], Parts] = {}
+        self._parts: dict[tuple[Name, int, int], SplitBalls] = {}
         self._cumulative: dict[tuple[Name, int, int], list[arb]] = {}
         self._sums: dict[tuple[Load, int], list[arb]] = {}
         self._moments: dict[tuple[Name, Fraction, int], arb | None] = {}
@@ -130,7 +130,7 @@ class SplittingReferee:
         return int(uniform.below(digits(lambda: self.bridge_chance(rows, needed) / arb(bound))))
 
     def weights(self, name: Name, reach: int) -> list[arb]:
-        """W(0), W(1), ..., at least up to the reach: floats as they are, and beyond these the sum over all labels."""
+        """W(0), W(1), ..., at least up to the reach: floats as they are, and beyond these c p (``weights.py``)."""
         known = self._weights.get((name, ctx.prec), [])
         if len(known) <= reach:
             law, group = name
@@ -141,7 +141,9 @@ class SplittingReferee:
             else:
                 table = self._laws.weights[law][group]
                 known = [arb(value) for value in table.values[: reach + 1].tolist()]
-                if reach > table.reach:
+                if reach > table.reach and table.ends:
+                    known += [arb(0)] * (reach - table.reach)
+                elif reach > table.reach:
                     scale = arb(table.ratio) * arb(2) ** -table.exponent
                     cells = self._cells(self._load_of(law), reach)
                     known += [scale * weight for weight in cells[table.reach + 1 :]]
@@ -152,7 +154,7 @@ class SplittingReferee:
         """F(y), in true units."""
         return self.parts(split, y).whole
 
-    def parts(self, split: Name, y: int) -> Parts:
+    def parts(self, split: Name, y: int) -> SplitBalls:
         """The law of u given y >= 0."""
         key = (split, y, ctx.prec)
         if key not in self._parts:
@@ -166,7 +168,9 @@ class SplittingReferee:
             missing = self._missing(split, y, reach)
             total = sum(joint, arb(0)) + missing * arb(0.5, 0.5)
             unit = arb(2) ** (self._exponent(left) + self._exponent(right))
-            self._parts[key] = Parts(y - reach, [weight / total for weight in joint], missing / total, total * unit)
+            self._parts[key] = SplitBalls(
+                y - reach, [weight / total for weight in joint], missing / total, total * unit
+            )
         return self._parts[key]
 
     def upto(self, split: Name, y: int, u: int) -> arb:
@@ -337,7 +341,7 @@ class SplittingReferee:
         """The rates of what is below a split, and how many cells or added entries have each."""
         return [(rate, n) for rate, n in zip(self._rates, self._load_of(split[0]), strict=True) if rate and n]
 
-    def _form(self, law: int) -> Form:
+    def _form(self, law: int) -> BundleForm:
         return self._bundles.forms[self._bundles.form_of_law[law]]
 
     def _split_of(self, form: int, base: int, law: int) -> Name:
@@ -346,15 +350,20 @@ class SplittingReferee:
     def _children(self, split: Name) -> tuple[Name, Name]:
         law, base = split
         left, right = self._bundles.children(law)
-        return (left, 0), (right, base if len(self._laws.weights[right]) > 1 else 0)
+        tag = self._laws.forms[self._bundles.form_of_law[law]].bases[base].tag
+        return self._name(left, tag), self._name(right, base)
 
-    def _weights_of(self, name: Name) -> Weights:
+    def _name(self, law: int, group: int) -> Name:
+        """The weights of a group; a sum of no entry has one, whatever the group of the others."""
+        return law, group if len(self._laws.weights[law]) > 1 else 0
+
+    def _weights_of(self, name: Name) -> RowWeights:
         return self._laws.weights[name[0]][name[1]]
 
     def _exponent(self, name: Name) -> int:
         return self._weights_of(name).exponent
 
-    def _split_tables(self, split: Name) -> Split:
+    def _split_tables(self, split: Name) -> NodeSplit:
         law, base = split
         return self._laws.forms[self._bundles.form_of_law[law]].bases[base].splits[law - self._form(law).first]
 

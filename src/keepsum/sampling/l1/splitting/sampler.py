@@ -12,7 +12,7 @@ they are rejected, all that they are connected to so far is drawn again. What is
 A two-way table is the case of one collapse: its columns are summed out, and one tree splits them. Entries may be
 regions of several cells, which are drawn given their sums at the end, or structural zeros. Margins of a two-way table
 may have weights of their own instead of being 0: then the table has a further row and column (``added``), which are
-not written.
+not written. So may those of several axes, with further slices and corners (``slices``).
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from keepsum.sampling.core.kernel_arguments import EXACT_STATE, UNLIMITED, WORD_
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.forced_sums import accept_rest
-from keepsum.sampling.l1.splitting.added import Margins, two_way
-from keepsum.sampling.l1.splitting.bundles import NONE, Table, bundled
+from keepsum.sampling.l1.splitting.bundles import NONE, SplitTable, bundled
 from keepsum.sampling.l1.splitting.kernel_arguments import (
     ACCEPT_ROW,
     ACCEPT_SUM,
@@ -46,6 +45,7 @@ from keepsum.sampling.l1.splitting.kernel_arguments import (
 from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, Solving, laws_of
 from keepsum.sampling.l1.splitting.packing import group_tables, integers, root_bases, split_tables, starts
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
+from keepsum.sampling.l1.splitting.slices import MarginWeights, two_way
 from keepsum.sampling.l1.sum_laws import powers_below, sum_tables
 
 fill_split_tables = Kernel("fill_split_tables", Words, EXACT_STATE, SplittingTables, SplittingTask)
@@ -75,13 +75,13 @@ class Splitting:
     ---------
     Exact: P(z) is proportional to exp(-eps |z|_1) on the tables whose totals are 0, times the weights of added entries.
     ``tests/statistical/test_splitting.py``, ``tests/statistical/test_crossing.py``,
-    ``tests/statistical/test_decomposable.py``.
+    ``tests/statistical/test_decomposable.py``, ``tests/statistical/test_slices.py``.
     """
 
     def __init__(
         self,
         epsilon: Fraction,
-        table: Table,
+        table: SplitTable,
         count: int = 1,
         word_bits: int = WORD_BITS,
         tail_bits: int = TAIL_BITS,
@@ -148,6 +148,9 @@ class Splitting:
             right=bundles.right,
             law=bundles.law,
             below=bundles.below,
+            tagged=bundles.tagged,
+            tag_start=starts([len(own.bases) for own in laws.forms]),
+            tags=integers([base.tag for own in laws.forms for base in own.bases]),
             restart=bundles.restart,
             form=bundles.form,
             law_count=integers([len(form.parts) for form in bundles.forms]),
@@ -244,7 +247,7 @@ class ColumnSplitting(Splitting):
         word_bits: int = WORD_BITS,
         tail_bits: int = TAIL_BITS,
         labelling: Labelling = PLAIN,
-        margins: Margins | None = None,
+        margins: MarginWeights | None = None,
     ) -> None:
         table = two_way(np.asarray(sizes, dtype=np.int64), margins)
         super().__init__(epsilon, table, count, word_bits, tail_bits, labelling)

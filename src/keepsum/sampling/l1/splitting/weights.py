@@ -29,7 +29,7 @@ _TILTS = np.array(
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class RowWeights:
     """Weights of y = 0, 1, ..., ``reach``; those of -y are the same.
 
     Attributes
@@ -76,7 +76,7 @@ class Weights:
         """An upper bound on all weights."""
         return max(float((self.values + self.errors).max()), self.beyond)
 
-    def raised(self) -> Weights:
+    def raised(self) -> RowWeights:
         """Upper bounds on the weights of the table."""
         return replace(self, values=self.values + self.errors)
 
@@ -91,7 +91,7 @@ def mirrored(values: Floats) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def leaf(epsilon: Fraction, cells: int, reach: int, tilted: tuple[Fraction, ...] = ()) -> Weights:
+def leaf(epsilon: Fraction, cells: int, reach: int, tilted: tuple[Fraction, ...] = ()) -> RowWeights:
     """The law of a sum of so many cells, each with weight e^(-eps |z|); of 0 for no cell at all.
 
     ``tilted`` are the epsilons of all entries of a table, which have the same q; by default this one alone.
@@ -101,7 +101,7 @@ def leaf(epsilon: Fraction, cells: int, reach: int, tilted: tuple[Fraction, ...]
     if cells == 0:
         values = np.zeros(reach + 1)
         values[0] = 1.0
-        return Weights(values, np.zeros(reach + 1), rates, np.zeros(len(rates)), ends=True)
+        return RowWeights(values, np.zeros(reach + 1), rates, np.zeros(len(rates)), ends=True)
     if cells == 1:
         exponents = rate * np.arange(reach + 1)
         values = np.exp(-exponents)
@@ -109,7 +109,7 @@ def leaf(epsilon: Fraction, cells: int, reach: int, tilted: tuple[Fraction, ...]
         q = rates[finite]
         moments[finite] = np.log(-np.expm1(-2 * rate) / (np.expm1(q - rate) * np.expm1(-q - rate)))
         # Twice for epsilon as a float and for the product, and some units for the exponential.
-        return Weights(values, values * (3 * exponents + 8) * ULP, rates, moments)
+        return RowWeights(values, values * (3 * exponents + 8) * ULP, rates, moments)
     half = cells // 2
     return convolve(leaf(epsilon, half, reach, tilted), leaf(epsilon, cells - half, reach, tilted), reach)
 
@@ -119,16 +119,16 @@ def _tilts(epsilons: Sequence[Fraction]) -> Floats:
     return np.unique(np.concatenate([float(epsilon) * _TILTS for epsilon in epsilons if epsilon]))
 
 
-def flat(epsilons: Sequence[Fraction], reach: int) -> Weights:
+def flat(epsilons: Sequence[Fraction], reach: int) -> RowWeights:
     """Weight 1 for everything; its table must go as far as that of the weights that it is multiplied with.
 
     These bound what lies beyond, so that it counts as ended.
     """
     rates = _tilts(epsilons)
-    return Weights(np.ones(reach + 1), np.zeros(reach + 1), rates, np.full(len(rates), np.inf), ends=True)
+    return RowWeights(np.ones(reach + 1), np.zeros(reach + 1), rates, np.full(len(rates), np.inf), ends=True)
 
 
-def sum_of(rates: tuple[Fraction, ...], load: Sequence[int], reach: int) -> Weights:
+def sum_of(rates: tuple[Fraction, ...], load: Sequence[int], reach: int) -> RowWeights:
     """The law of the sum of so many entries of each of these epsilons; that of one with epsilon 0 is ``flat``."""
     parts = [(rate, count) for rate, count in zip(rates, load, strict=True) if count]
     if any(rate == 0 for rate, _ in parts):
@@ -142,7 +142,7 @@ def lowest_of(rates: Sequence[Fraction]) -> Fraction:
     return min(rate for rate in rates if rate)
 
 
-def convolve(left: Weights, right: Weights, reach: int) -> Weights:
+def convolve(left: RowWeights, right: RowWeights, reach: int) -> RowWeights:
     """F, the convolution of two weights, scaled by a power of two so that F(0) is near 1.
 
     Three errors: of the factors, of the sums (positive terms, so relative errors are at most their number times 2^-53),
@@ -156,7 +156,7 @@ def convolve(left: Weights, right: Weights, reach: int) -> Weights:
     errors = (higher - values) + (2 * terms + 8) * ULP * higher + beyond_tables(left, right, np.arange(reach + 1))
     exponent = math.frexp(values[0])[1]
     scale = 2.0**-exponent
-    return Weights(
+    return RowWeights(
         values * scale,
         errors * scale,
         left.rates,
@@ -167,7 +167,7 @@ def convolve(left: Weights, right: Weights, reach: int) -> Weights:
 
 
 def beyond_tables(
-    left: Weights, right: Weights, sums: IntArray, growth: float = 0.0, left_reach: int | None = None
+    left: RowWeights, right: RowWeights, sums: IntArray, growth: float = 0.0, left_reach: int | None = None
 ) -> Floats:
     """A bound on the sum of W_L(u) W_R(y - u) e^(s|u|) over the u where either table has ended, for some y >= 0.
 
@@ -238,3 +238,36 @@ def drawn_reach(rates: tuple[Fraction, ...], load: tuple[int, ...], tail_bits: i
         for rate, count in counts
     )
     return math.ceil(float((total / (2 * q)).min())) + 1
+
+
+@lru_cache(maxsize=4096)
+def cancelling_reach(
+    rates: tuple[Fraction, ...], load: tuple[int, ...], rest: tuple[int, ...], log_chance: float
+) -> int:
+    """How far the sum of one load goes if that of the rest is its opposite: beyond, with about this chance.
+
+    By Chernoff's bound for each of the two. Where the rest is far wider it hardly matters, and the sum goes farther
+    than one of two that are alike. A guess, as ``drawn_reach``.
+    """
+    bounds = [_chernoff(rates, one) for one in (load, rest) if any(one)]
+
+    def is_beyond(reach: int) -> bool:
+        return sum(float((q * reach - logs).max(initial=0.0)) for q, logs in bounds) >= -log_chance
+
+    low, high = -1, 1
+    while not is_beyond(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_beyond(middle) else (middle, high)
+    return high
+
+
+def _chernoff(rates: tuple[Fraction, ...], load: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Some q, and the logarithms of the moments of e^(qy) of a sum of so many entries of each epsilon but 0."""
+    counts = [(float(rate), count) for rate, count in zip(rates, load, strict=True) if rate and count]
+    q = min(rate for rate, _ in counts) * np.linspace(0.02, 0.98, 49)
+    logs = np.zeros(len(q))
+    for rate, count in counts:
+        logs += count * (2 * np.log(-np.expm1(-rate)) - np.log(np.expm1(q - rate) * np.expm1(-q - rate)))
+    return q, logs
