@@ -19,7 +19,7 @@ from scipy import stats
 
 import keepsum as ks
 from experiments.drawing import BLUE, GREEN, GREY, ORANGE, RED, new, save
-from experiments.poisson import Fit, fit_with_noise, fit_without_noise
+from keepsum.accuracy.regression import Fit, likelihood_fit, poisson_fit
 
 STATES, COUNTIES = 6, 15  # counties per state
 TYPICAL_COUNT, SPREAD = 8, 0.8  # the median of expected counts at covariate 0, and the standard deviation of their ln
@@ -67,11 +67,11 @@ class Counties:
         """The fits to one data set, in the order of ``FITS``."""
         x, offset, cut = self.covariates, self.offset, np.maximum(released, 0)
         return [
-            fit_without_noise(counts, x, offset),
-            fit_without_noise(cut, x, offset),
-            fit_without_noise(cut, x, offset, robust=True),
-            fit_without_noise(released, x, offset, robust=True),
-            fit_with_noise(released, x, offset, self.plan),
+            poisson_fit(counts, x, offset, robust=False),
+            poisson_fit(cut, x, offset, robust=False),
+            poisson_fit(cut, x, offset, robust=True),
+            poisson_fit(released, x, offset, robust=True),
+            likelihood_fit(released, x, offset, self.plan.noise.log_likelihood),
         ]
 
 

@@ -12,8 +12,8 @@ from scipy import optimize, stats
 
 import keepsum as ks
 from experiments import poisson_coverage
-from experiments.poisson import fit_with_noise, fit_without_noise
 from experiments.poisson_coverage import FITS, SLOPE, Counties, Coverage, coverages
+from keepsum.accuracy.regression import Fit, likelihood_fit, poisson_fit
 
 REPO = Path(__file__).parents[2]
 
@@ -22,7 +22,7 @@ def test_the_usual_fit_solves_its_equations():
     counties = Counties.under(ks.Laplace.per_unit(epsilon="0.25"))
     ((counts, released),) = counties.data_sets(1)
     for data in (counts, released):
-        fit = fit_without_noise(data, counties.covariates, counties.offset)
+        fit = poisson_fit(data, counties.covariates, counties.offset, robust=False)
         rates = np.exp(counties.offset + counties.covariates @ fit.coefficients)
         assert np.abs(counties.covariates.T @ (data - rates)).max() < 1e-6
     assert released.min() < 0
@@ -30,7 +30,7 @@ def test_the_usual_fit_solves_its_equations():
     def loss(b):
         return np.exp(counties.offset + counties.covariates @ b).sum() - counts @ (counties.covariates @ b)
 
-    usual = fit_without_noise(counts, counties.covariates, counties.offset)
+    usual = poisson_fit(counts, counties.covariates, counties.offset, robust=False)
     assert usual.coefficients == pytest.approx(optimize.minimize(loss, np.zeros(2), tol=1e-8).x, abs=1e-5)
 
 
@@ -40,7 +40,7 @@ def test_without_noise_the_likelihood_is_the_usual_one():
     ((counts, released),) = counties.data_sets(1)
     assert (counts == released).all()
     *_, exact = counties.fits(counts, released)
-    usual = fit_without_noise(counts, counties.covariates, counties.offset)
+    usual = poisson_fit(counts, counties.covariates, counties.offset, robust=False)
     assert exact.coefficients == pytest.approx(usual.coefficients, abs=1e-4)
     assert exact.errors == pytest.approx(usual.errors, rel=1e-3)
 
@@ -56,6 +56,14 @@ def test_so_many_data_sets_tell_right_from_wrong_for_nearly_any_draws():
     assert stats.binom.sf(ENOUGH - 1, TRIED, WRONG) < 1e-6  # a wrong one passes
 
 
+def fit_or_none(released, x, offset, plan):
+    """The fit by likelihood; one that covers nothing where there is none."""
+    try:
+        return likelihood_fit(released, x, offset, plan.noise.log_likelihood)
+    except ks.InputError:
+        return Fit(np.full(x.shape[1], np.nan), np.full((x.shape[1], x.shape[1]), np.nan), "none")
+
+
 @pytest.mark.audit
 def test_the_likelihood_covers_and_what_ignores_the_noise_does_not():
     """Nominal 95% intervals hold the slope; the same fit with the wrong noise is rejected, too."""
@@ -67,7 +75,7 @@ def test_the_likelihood_covers_and_what_ignores_the_noise_does_not():
     fits = dict(zip(FITS, zip(*(counties.fits(*counts) for counts in data), strict=True), strict=True))
     x, offset = small.covariates, small.offset
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # some counts are impossible with that noise
-        fits["wrong noise"] = [fit_with_noise(released, x, offset, small.plan) for _, released in data]
+        fits["wrong noise"] = [fit_or_none(released, x, offset, small.plan) for _, released in data]
     covered = {name: Coverage.of("0.25", name, each).covered for name, each in fits.items()}
     for name in ("released, negative ones set to 0", "wrong noise"):
         assert covered[name] < ENOUGH

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from keepsum._arguments import LARGEST_INTEGER, check_flag, check_whole
+from keepsum._arrays import Floats, IntArray
 from keepsum._copying import WithoutCaches
 from keepsum._saying import arg, the
 from keepsum.accuracy.block_laws import (
@@ -32,6 +35,7 @@ from keepsum.accuracy.likelihood import LogPmf, log_constant, log_likelihood, lo
 from keepsum.accuracy.queries import Query, QueryWeights, as_weights, pieces_of, undetermined
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.errors import InputError
+from keepsum.lattice.structure import FORCED, Structure
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.tables.invariants import Invariants
 
@@ -56,6 +60,9 @@ SET_ASIDE = 0.02  # of what may go wrong, for steps between fractions
 FINE = Fraction(1, 100)  # a step shorter than this part of the interval ends the search
 ROUGH = Fraction(1, 20)  # of the interval: how far from an excluded end a fraction of few digits is looked for
 MOST_STEPS = 40
+
+MOST_QUERIES = 200  # whose covariances are found pair by pair
+MOST_COMPARED = 120  # sums of which each is compared with each
 
 LARGEST_FACTOR = 2**30  # so that weights of up to 2^32 times p or q fit 64 bits
 
@@ -209,6 +216,8 @@ class Noise(WithoutCaches):
     def covariance(self, first: Query, second: Query) -> float:
         """The covariance of the noise of two queries, where more than bounds on their variances is known."""
         one, other = self._weights(first), self._weights(second)
+        if self.keeps(one) or self.keeps(other):
+            return 0.0
         plus, minus = self._law(one + other), self._law(one - other)
         if any(isinstance(law, BoundLaw) and not law.variance_known for law in (plus, minus)):
             raise InputError(
@@ -216,6 +225,50 @@ class Noise(WithoutCaches):
                 f"simulating it would take long. Use {the.call('noise.interval')} for a sum or a difference."
             )
         return (plus.variance - minus.variance) / 4
+
+    def covariances(self, queries: Sequence[Query]) -> Floats:
+        """The covariance matrix of the noise of several queries; see ``release.covariance``."""
+        weights = [self._weights(query) for query in queries]
+        if self._cell is not None and self._blocks.nested is None and self._blocks.focused is None:
+            structure = self._blocks.noise_structure
+            if not structure.blocks:
+                return _covariances_in_regions(weights, structure, self._cell)
+        if len(weights) > MOST_QUERIES:
+            raise InputError(
+                f"Covariances must be those of at most {MOST_QUERIES:,} queries where totals overlap or have a focus, "
+                f"and in l2 Laplace noise: they are found pair by pair, and these are {len(weights):,}."
+            )
+        found = np.zeros((len(weights), len(weights)))
+        for one, other in combinations_with_replacement(range(len(weights)), 2):
+            found[one, other] = found[other, one] = self.covariance(weights[one], weights[other])
+        return found
+
+    def reaches_of_differences(self, sums: IntArray, count: int, level: float) -> IntArray | None:
+        """How far the noises of two sums of cells can be apart, for all pairs at once; None where that takes long.
+
+        Each pair may fail with its part of what may go wrong, so that together they hold with at least this
+        probability. Sums with few pairs are compared so whose laws are made of pieces; nothing here is a count.
+        """
+        if self._cell is None or not 1 < count <= MOST_COMPARED:
+            return None
+        each = 1 - (1 - level) / math.comb(count, 2)
+        order = np.argsort(sums, kind="stable")
+        members = np.split(order, np.searchsorted(sums[order], np.arange(1, count)))
+        known: dict[frozenset[tuple[AnyPiece, int]], int] = {}
+        reaches = np.zeros((count, count), dtype=np.int64)
+        for one, other in combinations(range(count), 2):
+            cells = np.concatenate([members[one], members[other]])
+            signs = np.repeat(np.array([1, -1]), [len(members[one]), len(members[other])])
+            place = np.argsort(cells)
+            weights = QueryWeights(len(sums), cells[place], signs[place])
+            pieces, rest = self._pieces(weights)
+            if len(rest.cells):
+                return None
+            key = frozenset(pieces.items())
+            if key not in known:
+                known[key] = self._law(weights, each).reach(each) if pieces else 0
+            reaches[one, other] = reaches[other, one] = known[key]
+        return reaches
 
     def interval(self, query: Query, level: float = 0.95) -> tuple[int, int]:
         """An interval around 0 that holds a query's noise with at least this probability; the shortest if exact."""
@@ -401,6 +454,28 @@ class Noise(WithoutCaches):
         weight, masses = abs(piece.classes[0][0]), law.weights(piece.size)
         variance = weight * weight * law.variance_in(piece.size)
         return ExactLaw(weight, masses / (2 * masses.sum() - masses[0]), variance)
+
+
+def _covariances_in_regions(weights: list[QueryWeights], structure: Structure, cell: CellLaw) -> Floats:
+    """Covariances where sums are forced or cells are free: cells of a region are exchangeable, and add up to 0.
+
+    Two of its n cells have the covariance -v/(n - 1), v being the variance of one, and different regions none.
+    """
+    of_size = {0: cell.variance_in(0)}
+    sizes = np.where(structure.part == FORCED, structure.sizes, 0)
+    for size in np.unique(sizes).tolist():
+        of_size[size] = 0.0 if size == 1 else cell.variance_in(size)
+    own = np.array([of_size[size] for size in sizes.tolist()])
+    shared = np.where(sizes > 1, own / np.maximum(sizes - 1, 1), 0.0)
+    indptr = np.concatenate([[0], np.cumsum([len(each.cells) for each in weights])])
+    cells = np.concatenate([np.zeros(0, dtype=np.int64), *(each.cells for each in weights)])
+    values = np.concatenate([np.zeros(0), *(each.weights.astype(np.float64) for each in weights)])
+    size = len(structure.region)
+    matrix = sparse.csr_array((values, cells, indptr), shape=(len(weights), size))
+    index = np.arange(size)
+    sums = matrix @ sparse.csr_array((np.ones(size), (index, structure.region)), shape=(size, len(sizes)))
+    alone = matrix.multiply((own + shared)[structure.region]) @ matrix.T
+    return np.asarray((alone - sums.multiply(shared) @ sums.T).toarray())
 
 
 def _whole(value: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from keepsum._arguments import check_flag, check_path
+from keepsum._arguments import check_choice, check_flag, check_path
 from keepsum._arrays import Floats, IntArray
 from keepsum._copying import WithoutCaches
 from keepsum._saying import arg
@@ -22,6 +23,14 @@ from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.noise import Noise, Ratio
 from keepsum.accuracy.queries import Query, as_weights
 from keepsum.accuracy.query_laws import check_level
+from keepsum.accuracy.regression import (
+    Fit,
+    check_covariates,
+    check_offset,
+    least_squares_fit,
+    likelihood_fit,
+    poisson_fit,
+)
 from keepsum.accuracy.sums import sum_accuracy, sum_deviations
 from keepsum.errors import DataError, InputError
 from keepsum.lattice.matrix import product
@@ -93,6 +102,34 @@ class Marginal:
         """
         margins = self.accuracy(level, simultaneous=simultaneous).margins
         return np.stack([self.table.counts - margins, self.table.counts + margins], axis=1)
+
+    def ranks(self, level: float = LEVEL) -> IntArray:
+        """The rank of each total, a row of (highest, lowest): both ends hold for all totals at once.
+
+        Rank 1 is the largest. With at least this probability every confidential total has a rank between both ends;
+        equal totals share a range of ranks, and each of it is within.
+
+        Examples
+        --------
+        >>> import keepsum as ks
+        >>> counts = [[150, 180], [900, 870], [160, 174], [20, 10]]
+        >>> table = ks.Table.from_array(counts, axes={"county": list("ABCD"), "sex": ["f", "m"]})
+        >>> release = ks.release(table, keep=["sex"], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+        >>> release.marginal("county").ranks().tolist()
+        [[2, 3], [1, 1], [2, 3], [4, 4]]
+        """
+        return ranks(self.table.counts, self._apart(check_level(level)))
+
+    def _apart(self, level: float) -> IntArray:
+        """How far two released totals must be apart, for all pairs at once: a matrix, which no count decides."""
+        if self.kept:
+            return np.zeros((len(self.cells), len(self.cells)), dtype=np.int64)
+        noise = Noise(self._plan.blocks, self._plan.invariants)
+        found = noise.reaches_of_differences(self._sums, len(self.cells), level)
+        if found is None:
+            margins = self.accuracy(level, simultaneous=True).margins
+            found = margins[:, None] + margins
+        return found
 
     @property
     def note(self) -> str:
@@ -171,6 +208,13 @@ class Marginal:
     @property
     def _parents(self) -> list[str]:
         return list(self.table.domain.within.values())
+
+
+def ranks(counts: IntArray, apart: IntArray) -> IntArray:
+    """The highest and the lowest rank of each count, where one that is more than ``apart`` above another is larger."""
+    # Where |z_i - z_j| <= apart_ij for all pairs, r_i - r_j > apart_ij proves that y_i > y_j.
+    larger = counts[:, None] - counts > apart
+    return np.stack([1 + larger.sum(axis=0), len(counts) - larger.sum(axis=1)], axis=1)
 
 
 def file_of(marginal: Marginal, kind: str, level: float | None = None, simultaneous: bool = False) -> bytes:
@@ -328,6 +372,114 @@ class Estimates(WithoutCaches):
         [7, 7, 7]
         """
         return marginal_of(self.unbiased, self._compiled, axes, self.unbiased is not self.table)
+
+    def ranks(self, axes: str | Iterable[str], level: float = LEVEL) -> IntArray:
+        """The ranks that each total of a margin can have, all at once with this probability.
+
+        See ``Marginal.ranks``. ``release.marginal(axes)`` has the totals in the same order.
+        """
+        return self.marginal(axes).ranks(level)
+
+    def covariance(self, queries: Iterable[Query] | None = None) -> Floats:
+        """The covariance matrix of the noise of several queries, which is that of their released values.
+
+        Parameters
+        ----------
+        queries
+            See ``interval``; by default every cell.
+
+        Examples
+        --------
+        >>> import keepsum as ks
+        >>> table = ks.Table.from_array([[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
+        >>> release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1))
+        >>> release.covariance([0, 1, {"sex": "f"}]).round(2)
+        array([[ 7.84, -7.84,  7.84],
+               [-7.84,  7.84, -7.84],
+               [ 7.84, -7.84, 15.67]])
+        """
+        return self.noise.covariances(self._listed(queries))
+
+    def fit_linear(self, covariates: npt.ArrayLike, queries: Iterable[Query] | None = None) -> Fit:
+        """Weighted least squares of released values on covariates, with weights from the published noise.
+
+        The confidential values are taken to be linear in the covariates, with residuals that are independent of each
+        other and have one variance. That variance is estimated; the noise's covariances are known (``covariance``), so
+        that precise values count for more and noise that adds up to 0 is used.
+
+        Parameters
+        ----------
+        covariates
+            A matrix with a row for each query and a column for each coefficient; for an intercept, a column of ones.
+        queries
+            The values to explain, in this order; by default every cell.
+
+        Returns
+        -------
+        Fit
+            ``coefficients``, ``errors``, ``covariance`` and ``interval(which, level)``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import keepsum as ks
+        >>> table = ks.Table.from_array([100, 220, 290, 410, 500, 590], axes={"year": range(2019, 2025)})
+        >>> release = ks.release(table, keep=[], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=1))
+        >>> fit = release.fit_linear(np.column_stack([np.ones(6), np.arange(6)]))
+        >>> fit.coefficients.round(1), fit.errors.round(1)
+        (array([108.8,  97.3]), array([8.8, 2.9]))
+        """
+        asked = self._listed(queries)
+        matrix = check_covariates(covariates, len(asked), "cell" if queries is None else "query")
+        values = [as_weights(query, self._compiled.invariants).of(self.unbiased.counts) for query in asked]
+        return least_squares_fit(np.array(values, dtype=np.float64), matrix, self.noise.covariances(asked))
+
+    def fit_poisson(
+        self, covariates: npt.ArrayLike, offset: npt.ArrayLike | None = None, *, method: str = "likelihood"
+    ) -> Fit:
+        """A Poisson regression of the confidential counts, from the released ones.
+
+        Parameters
+        ----------
+        covariates
+            A matrix with a row for each cell and a column for each coefficient; for an intercept, a column of ones.
+        offset
+            For each cell a number that is added to the logarithm of its rate, such as that of its population.
+        method
+            ``"likelihood"``: the exact likelihood of the released counts, where totals do not overlap (see
+            ``noise.log_likelihood``). ``"robust"``: the usual equations, which noise does not bias, with standard
+            errors from the residuals; for any release, with longer intervals.
+
+        Returns
+        -------
+        Fit
+            ``coefficients``, ``errors``, ``covariance`` and ``interval(which, level)``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import keepsum as ks
+        >>> table = ks.Table.from_array([7, 11, 12, 22, 30, 51], axes={"year": range(2019, 2025)})
+        >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+        >>> fit = release.fit_poisson(np.column_stack([np.ones(6), np.arange(6)]))
+        >>> fit.coefficients.round(2), fit.errors.round(2)
+        (array([1.81, 0.42]), array([0.26, 0.07]))
+        """
+        check_choice(method, f"{arg.method}", ["likelihood", "robust"])
+        counts = self.unbiased.counts
+        matrix = check_covariates(covariates, len(counts), "cell")
+        offset = check_offset(offset, len(counts))
+        if method == "robust":
+            return poisson_fit(counts, matrix, offset, robust=True)
+        return likelihood_fit(counts, matrix, offset, self.noise.log_likelihood)
+
+    def _listed(self, queries: Iterable[Query] | None) -> list[Query]:
+        """Queries one by one; by default each cell."""
+        if queries is None:
+            return list(range(self._compiled.invariants.size))
+        if isinstance(queries, Mapping) or not isinstance(queries, Iterable):
+            raise InputError("Queries must be a list of queries, each a cell, labels, or a whole number for each cell.")
+        return list(queries)
 
     @cached_property
     def noise(self) -> Noise:
