@@ -18,7 +18,7 @@ SPARK_STAMP := $(SPARK_VENV)/.ready
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup setup-spark kernels wheel offline test audit audit-spark lint demo app examples bench bench-spark convergence fibres paper clean services java
+.PHONY: help setup setup-spark kernels wheel offline test audit audit-spark lint demo app examples bench bench-spark convergence fibres paper clean services java r-language
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,13 +55,16 @@ services:
 	@scripts/get-services chromium postgresql
 
 java:
-	@scripts/get-services java
+	@scripts/get-services java r-language
+
+r-language:
+	@scripts/get-services r
 
 test: $(STAMP) kernels services  ## run the tests, under 12 minutes of CPU (fetches Debian's chromium and postgresql first when run as root)
 	@echo "keepsum: running the tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "not audit" --durations=10 --durations-min=5
 
-audit: $(STAMP) kernels services audit-spark  ## run the tests that take long: in Spark, large tables, full grids, the paper in little
+audit: $(STAMP) kernels services r-language audit-spark  ## run the tests that take long: in Spark and R, large tables, full grids, the paper in little
 	@echo "keepsum: running the long tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "audit" --durations=10 --durations-min=5
 

@@ -23,13 +23,23 @@ HANG = 3600
 
 EVERY = 5  # `make test` has one case in so many of a test that takes long in all; the number stands here alone
 
+R_PACKAGES = "library(jsonlite); library(testthat)"
+
 # How to tell that an outside service is there.
 SERVICES: dict[str, Callable[[], bool]] = {
     "chromium": lambda: shutil.which("chromium") is not None,
     "postgres": lambda: postgres_programs() is not None,
     "java": lambda: shutil.which("java") is not None,
     "cc": lambda: c_compiler() is not None,
+    "r": lambda: has_r(),
 }
+
+
+def has_r() -> bool:
+    """R, with the packages that the tests of the package in r/ need."""
+    if shutil.which("Rscript") is None:
+        return False
+    return subprocess.run(["Rscript", "-e", R_PACKAGES], capture_output=True, check=False).returncode == 0
 
 
 def c_compiler() -> str | None:

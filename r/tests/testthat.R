@@ -1,0 +1,4 @@
+library(testthat)
+library(keepsum)
+
+test_check("keepsum")
