@@ -207,6 +207,32 @@ def test_quick_changes_all_count(show, desk):
     assert page.locator("#said").inner_text() == ""
 
 
+def held_back(page, address):
+    """The next request to this address waits in a list until it is let through."""
+    waiting = []
+    page.route(address, lambda route: route.continue_() if waiting else waiting.append(route))
+    return waiting
+
+
+def test_what_is_typed_while_an_answer_is_on_its_way_stays(show, desk):
+    """Also where the answer has another value in that field, and whether Enter or another field follows."""
+    page = show()
+    page.locator("#example-children").click()
+    go(page, "Privacy")
+    waiting = held_back(page, "**/privacy*")
+    page.get_by_text("Details: whose loss epsilon is").click()
+    page.get_by_label("per unit of distance between two tables").check()
+    until(page, lambda: waiting)
+    page.locator("#epsilon").fill("20")
+    before = page.locator("body").get_attribute("data-version")
+    waiting[0].continue_()
+    until(page, lambda: page.locator("body").get_attribute("data-version") != before)
+    assert page.locator("#epsilon").input_value() == "20"
+    page.locator("#epsilon").blur()
+    page.wait_for_selector(".trouble:has-text('little protection')")
+    assert desk.draft.spec.mechanism.epsilon == "20"
+
+
 # -- everybody can use it ---------------------------------------------------------------------------
 
 

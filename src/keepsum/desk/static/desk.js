@@ -16,7 +16,12 @@
   document.documentElement.classList.add("script");
 
   // -- a page that was asked for takes the place of this one, and the focus stays where it was ---------------------
-  const show = (text, address) => {
+  const TYPED = "main input[type=text][id], main input:not([type])[id], main textarea[id]";
+  const written = () => new Map([...document.querySelectorAll(TYPED)].map((node) => [node.id, node.value]));
+  let shown = 0;  // how many pages took the place of another
+  const show = (text, address, asked) => {  // what was in the fields when it was asked for: typed since then is kept
+    shown += 1;
+    const since = [...document.querySelectorAll(TYPED)].filter((node) => asked && asked.has(node.id) && asked.get(node.id) !== node.value);
     const next = new DOMParser().parseFromString(text, "text/html");
     const focused = document.activeElement;
     const held = focused && focused.id;
@@ -31,6 +36,13 @@
     for (const node of document.querySelectorAll("[data-keep]")) {  // what was typed and not sent, or refused, stays
       const old = unsent.get(node.dataset.keep);
       if (old && old.defaultValue === node.defaultValue) node.value = old.value;
+    }
+    for (const { id, value } of since) {
+      const node = $(id);
+      if (!node || !node.matches(TYPED)) continue;
+      node.value = value;
+      const { form } = node;  // no change will be told of what was typed before
+      if (form && form.matches("[data-live]")) node.addEventListener("blur", () => { if (document.contains(form) && node.value !== node.defaultValue) apply(form); }, { once: true });
     }
     begin();
     const again = held && $(held);
@@ -69,6 +81,7 @@
     while (pending) {
       const sent = pending;
       pending = null;
+      const asked = written();
       const answer = await fetched(sent.action, { method: "POST", body: new URLSearchParams(new FormData(sent)) });
       if (!answer) break;
       if (pending && document.contains(pending)) {
@@ -77,7 +90,7 @@
       } else {
         pending = null;
         const before = wrong();
-        show(answer.text, answer.url);
+        show(answer.text, answer.url, asked);
         if (wrong() && (wrong() !== before || sent.matches("[data-send]"))) toWrong();
       }
     }
@@ -86,6 +99,12 @@
   const applySoon = (form) => {  // a slider that is moved by keys changes many times a second
     clearTimeout(applying);
     applying = setTimeout(() => document.contains(form) && apply(form), 250);
+  };
+
+  const renew = async (current) => {  // the page anew, unless what was asked for meanwhile is newer
+    const before = shown, asked = written();
+    const page = await fetched(location.href.split("#")[0]);
+    if (page && current() && shown === before && !busy) show(page.text, undefined, asked);
   };
 
   // -- uploads ------------------------------------------------------------------------------------------------------
@@ -223,11 +242,7 @@
       const answer = await fetched(`${base}/progress`);
       if (!answer || !$("progress")) return;
       const found = JSON.parse(answer.text);
-      if (found.done) {
-        const page = await fetched(location.href.split("#")[0]);
-        if (page) show(page.text);
-        return;
-      }
+      if (found.done) { await renew(() => $("progress")); return; }
       if ($("stage").textContent !== found.stage) $("stage").textContent = found.stage;
       if (found.fraction) $("bar").value = found.fraction; else $("bar").removeAttribute("value");
       poll();
@@ -240,8 +255,7 @@
       const answer = await fetched(`${base}/progress`);
       if (!answer) return;
       if (!JSON.parse(answer.text).taken) continue;
-      const page = await fetched(location.href.split("#")[0]);
-      if (page && document.contains(link)) show(page.text);
+      await renew(() => document.contains(link));
       return;
     }
   };
