@@ -33,7 +33,8 @@ COMMANDS = (
         "report",
     ),
     *("show", "verify"),
-    *("ledger", "ledger budget", "ledger check", "ledger export", "ledger import", "ledger init", "ledger show"),
+    *("ledger", "ledger budget", "ledger check", "ledger domain", "ledger export", "ledger import", "ledger init"),
+    *("ledger show", "ledger withdraw"),
 )
 SLOW = ("accuracy", "convergence", "report")
 KEY, PUBLISHED, NESTED, LEDGER = (
@@ -49,6 +50,8 @@ BEFORE = {
     "release": ["keepsum init counts.csv --count n --keep county --epsilon 0.5 --output spec/"],
     "app": [LEDGER],
     **{f"ledger {name}": CHARGED for name in ("budget", "check", "export", "show")},
+    "ledger domain": [LEDGER],
+    "ledger withdraw": [*CHARGED, f"{PUBLISHED.replace('released', 'second')} --ledger ledger.db"],
     "ledger import": [KEY, PUBLISHED, LEDGER],
 }
 # Examples that end only when they are interrupted, or that ask, and what runs them instead.

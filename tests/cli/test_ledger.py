@@ -423,3 +423,55 @@ def test_a_plan_says_what_it_would_cost(run, ledger):
     facts = json.loads(run(*plan, "--epsilon", "0.25", "--json").stdout)
     assert facts["ledger"][0].startswith("pop: this release costs")
     assert ledger.read_bytes() == before
+
+
+AGES = "county,age,n\nAlpha,old,9\nAlpha,young,7\nBeta,old,22\nBeta,young,8\n"
+
+
+def test_a_second_table_of_other_axes_is_charged_and_one_of_other_categories_once_they_are_declared(run, ledger, here):
+    words(release(run, "r.csv"))
+    (here / "ages.csv").write_text(AGES)
+    second = ["release", "ages.csv", "--axes", "county,age", "--count", "n", "--yes", "--ledger", "l.db"]
+    more = [*second, "--keep", "county", "--epsilon", "0.25"]
+    assert "leaves 0.5 of 1" in words(run(*more, "-o", "ages-r.csv"))
+    (here / "third.csv").write_text(f"{COUNTS}Gamma,f,9\nGamma,m,4\n")
+    third = ["release", "third.csv", "--count", "n", "--yes", "--ledger", "l.db", "--keep-total", "--epsilon", "0.1"]
+    message = refused(run(*third, "-o", "third-r.csv"))
+    assert "cannot: the categories of 'county' are not the same in all of them" in message
+    assert "Declare the dataset's full cross-classification (keepsum ledger domain)" in message
+    (here / "all.toml").write_text(
+        'county = ["Alpha", "Beta", "Gamma"]\nsex = ["f", "m"]\nage = ["old", "young"]\n'
+    )
+    done = run("ledger", "domain", "l.db", "--domain", "all.toml", "--note", "all counties")
+    assert "Domain county 3, sex 2, age 2: 12 cells" in words(done)
+    words(run(*third, "-o", "third-r.csv"))
+    message = refused(run("ledger", "domain", "l.db"))
+    assert "--domain must name a file" in message
+    message = refused(run("ledger", "init", "l.db", "--dataset", "pop", "--budget", "2"))
+    assert "Use keepsum ledger budget to change its budget" in message
+
+
+def test_a_release_that_was_a_mistake_is_withdrawn_and_verify_says_so(run, ledger, here):
+    words(release(run, "r.csv"))
+    words(release(run, "s.csv"))
+    assert "entry 4 of dataset 'pop', not withdrawn" in words(run("verify", "r.csv", "--ledger", "l.db"))
+    done = words(run("ledger", "withdraw", "l.db", "r.csv", "--note", "counted twice"))
+    assert (
+        done == "Withdrawn the release of entry 4; it stays charged Spent epsilon 0.5 of 1 per person spent by 2 "
+        "releases, 0.5 left."
+    )
+    done = run("verify", "r.csv", "--ledger", "l.db")
+    assert done.returncode == 1
+    assert "(counted twice): it is not to be used" in done.stdout.decode()
+    facts = json.loads(run("verify", "r.csv", "--ledger", "l.db", "--json").stdout)
+    assert (facts["passed"], facts["checks"][-1]["check"]) == (False, "ledger")
+    words(run("verify", "s.csv", "--ledger", "l.db"))
+    words(run("verify", "r.csv"))
+    shown = words(run("ledger", "show", "l.db"))
+    assert "(counted twice), stays charged" in shown
+    assert json.loads(run("ledger", "show", "l.db", "--json").stdout)["datasets"][0]["releases"][0]["withdrawn"]
+    assert "must be the charge of a release" in refused(run("ledger", "withdraw", "l.db", "--entry", "2"))
+    assert "and not both" in refused(run("ledger", "withdraw", "l.db"))
+    assert "and not both" in refused(run("ledger", "withdraw", "l.db", "s.csv", "--entry", "6"))
+    assert "withdrawn already" in refused(run("ledger", "withdraw", "l.db", "--entry", "4"))
+    words(run("ledger", "check", "l.db", "--against", "r.csv"))

@@ -197,6 +197,8 @@ def test_sampling_that_is_not_exact_needs_a_delta(open_ledger):
     with pytest.raises(ks.BudgetError, match="sampling is not exact must be charged to a budget with a delta") as seen:
         inexact(open_ledger(10), Fraction(1, 10**9), Fraction(1))
     check_message(seen.value)
+    assert "Give the budget a delta of 1e-4 (ledger.set_budget" in str(seen.value)  # (1 + e^10) 1e-9 is 2.2e-5
+    assert inexact(open_ledger(10, delta="1e-4"), Fraction(1, 10**9), Fraction(1)).needs == 1
     with pytest.raises(ks.BudgetError, match="with a delta of more than 1e-10"):
         inexact(open_ledger(rho=10, delta="1e-10"), Fraction(1, 10**9), rho=Fraction(1))
     assert inexact(open_ledger(rho=10, delta="1e-9"), Fraction(1, 10**9), rho=Fraction(1)).needs == 1

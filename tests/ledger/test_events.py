@@ -93,7 +93,8 @@ def test_without_one_person_an_event_is_refused(tmp_path):
     cell = ks.Table.from_array([[9]], axes={"county": ["Alpha"], "sex": ["f"]})
     release = ks.release(cell, keep=[], mechanism=ks.Laplace.per_unit("1/2"))
     ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(2))
-    for cells in (COUNTS, TABLE):  # which cannot be put together
+    other = ks.Table.from_array([[4, 5], [6, 7], [8, 9]], axes={"county": list("abc"), "sex": ["f", "m"]})
+    for cells in (other, TABLE):  # which cannot be put together
         ks.release(cells, keep=["county"], mechanism=ks.Laplace(1), ledger=ledger)
     for event_of in (release.dp_event, ledger.dp_event):
         with pytest.raises(ks.InputError, match="as that of one person is not known") as caught:

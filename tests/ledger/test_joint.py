@@ -3,6 +3,7 @@
 import random
 from itertools import product
 
+import msgspec
 import numpy as np
 import pytest
 import sympy
@@ -12,6 +13,8 @@ import keepsum as ks
 from keepsum.lattice.determined import can_change, determined
 from keepsum.lattice.structure import decompose
 from keepsum.ledger.person import KeptTable, check_joint, table_entry
+from keepsum.ledger.state import _cells_of, cells_key
+from keepsum.releasing.codec import cells_record
 from support import mostly_audit
 
 
@@ -177,6 +180,20 @@ def test_a_release_is_stopped_exactly_if_it_fixes_more(seed):
         seen[expected] = seen.get(expected, 0) + 1
     assert seen[None] > 3
     assert seen["determine"] > 3
+
+
+def test_margins_of_a_dataset_are_put_together_as_its_own():
+    """Whichever axes the tables have, in whatever order: all combinations of the axes that any of them has."""
+    choice = random.Random(7)
+    for _ in range(60):
+        dataset = dataset_domain(choice)
+        if dataset.structural_zeros:
+            continue
+        tables = [dataset.project(dataset.closure(choice.sample(dataset.axes, choice.randrange(1, 3)))) for _ in "123"]
+        found = _cells_of(tuple(msgspec.json.encode(cells_record(table)) for table in tables))
+        together = dataset.project({axis for table in tables for axis in table.axes})
+        assert found.key == cells_key(cells_record(together))
+        assert cells_key(cells_record(found.domain)) == found.key
 
 
 def test_tables_are_lifted_by_name():

@@ -6,7 +6,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.ledger.assessment import UNCHECKED
-from keepsum.ledger.person import NO_DOMAIN
+from keepsum.ledger.person import NO_CELLS
 from ledger.making import COLUMNS, DOMAIN, ROWS, TABLE, Undrawn, charge, laplace
 from test_arguments import check_message
 
@@ -148,17 +148,49 @@ def test_a_table_that_does_not_fit_the_dataset(declared, domain, problem):
     charge(declared)
 
 
-def test_without_a_domain_other_cells_are_not_checked(ledger):
+AGE = ks.Domain({"county": ["Alpha", "Beta"], "age": ["young", "old"]})
+THIRD = ks.Domain({"county": ["Alpha", "Beta", "Gamma"]})
+
+
+def test_without_a_domain_tables_are_put_together_by_their_axes(ledger):
+    """As if all their axes had been declared."""
     charge(ledger, laplace(TENTH))
+    charge(ledger, grand(AGE))
+    refused(ledger, grand(COUNTY), "together determine 2 cells of this table")  # which the first one keeps
+    charge(ledger, laplace(TENTH, COLUMNS))
     assert not ledger.standing().unchecked
-    (after,) = ledger.assess(grand(COUNTY))
+    both = ks.Invariants.subsets(4, [[0, 3]]).over(DOMAIN)  # with both margins this fixes every cell
+    refused(ledger, laplace(TENTH, both), "together determine 4 cells of the table of entry 3")
+
+
+def test_totals_of_tables_of_other_axes_fix_cells_together(tmp_path):
+    """Counties by sex keep the women of Alpha, and counties by age all of Alpha: so the men of Alpha are known."""
+    women = ks.Invariants.subsets(4, [[0]]).over(DOMAIN)
+    alpha = ks.Invariants.subsets(4, [[0, 1]]).over(AGE)
+    whole = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"], "age": ["young", "old"]})
+    for options in ({}, {"domain": whole}):
+        ledger = ks.Ledger.create(tmp_path / f"{len(options)}.db", budget=ks.Budget.per_unit(10), **options)
+        charge(ledger, laplace(TENTH, women))
+        refused(ledger, laplace(TENTH, alpha), "together determine 1 cell of the table of entry 3")
+
+
+def test_other_categories_of_an_axis_must_be_declared(ledger):
+    charge(ledger, laplace(TENTH))
+    (after,) = ledger.assess(grand(THIRD))
     assert after.after.unchecked
     assert UNCHECKED in after.lines
-    charge(ledger, grand(COUNTY))
+    charge(ledger, grand(THIRD))
     assert ledger.standing().unchecked
-    charge(ledger, laplace(TENTH, COLUMNS))
-    both = ks.Invariants.subsets(4, [[0, 3]]).over(DOMAIN)  # with both margins this fixes every cell
-    refused(ledger, laplace(TENTH, both), "together determine every cell")
+    whole = ks.Domain({"county": ["Alpha", "Beta", "Gamma"], "sex": ["f", "m"]})
+    with pytest.raises(ks.InputError, match="Categories of 'county' must be among those declared"):
+        ledger.set_domain(None, DOMAIN)
+    with pytest.warns(ks.LedgerWarning, match="together determine 3 cells of the table of entry 6"):
+        ledger.set_domain("data", whole, note="all of 2010")
+    assert not ledger.standing().unchecked
+    assert ledger.dataset().domain == whole
+    again = ks.Ledger.open(ledger.path)
+    assert again.dataset().domain == whole
+    assert again.check().passed
 
 
 def test_with_a_domain_everything_is_checked(declared):
@@ -171,17 +203,67 @@ def test_with_a_domain_everything_is_checked(declared):
 
 
 def test_a_budget_per_person_needs_cells_that_can_be_put_together(tmp_path):
-    budget = ks.Budget(10)
-    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=budget)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget(10))
     charge(ledger, laplace(TENTH))
-    with pytest.raises(ks.BudgetError) as caught:
-        charge(ledger, grand(COUNTY))
-    assert str(caught.value) == str(ks.BudgetError(NO_DOMAIN))
-    declared = ks.Ledger.create(tmp_path / "declared.db", budget=budget, domain=DOMAIN)
-    charge(declared, grand(COUNTY))
-    charge(declared, grand(SEX))
-    assert declared.standing().distance.length == 2
-    assert declared.standing().spent.epsilon == 4 * TENTH
+    problem = "the categories of 'county' are not the same in all of them"
+    assert refused(ledger, grand(THIRD), "cannot: ", ks.BudgetError) == str(ks.BudgetError(NO_CELLS.format(problem)))
+    few = AGE.without({"age": "old", "county": "Beta"})
+    refused(ledger, grand(few), "some of them leave out cells that cannot occur", ks.BudgetError)
+    many = ks.Domain({"a": range(1000), "b": range(1000)})
+    refused(ledger, grand(many), "more than 1,048,576 cells", ks.BudgetError)
+    nested = ks.Domain({"state": ["X"], "county": {"X": ["Alpha", "Beta"]}}, within={"county": "state"})
+    refused(ledger, grand(nested), problem, ks.BudgetError)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("kept", [[[]], [["county"]], [["county"], ["age"]]])
+def test_a_second_table_of_other_axes_costs_what_it_does_with_declared_cells(tmp_path, kept, declared):
+    """The whole is county by sex by age, whether that is declared or not."""
+    whole = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"], "age": ["young", "old"]})
+    ledger = ks.Ledger.create(tmp_path / "a.db", budget=ks.Budget(10))
+    known = ks.Ledger.create(tmp_path / "b.db", budget=ks.Budget(10), domain=whole)
+    second = laplace(TENTH, ks.Invariants.margins(AGE, kept))
+    for each in (ledger, known):
+        charge(each, laplace(TENTH))
+        if declared and each is ledger:
+            each.set_domain(None, whole)
+        charge(each, second)
+    assert ledger.standing().spent == known.standing().spent
+    assert ledger.standing().distance == known.standing().distance
+    assert not ledger.standing().unchecked
+    assert ks.Ledger.open(ledger.path).standing().spent == known.standing().spent
+
+
+def test_gaussian_tables_of_other_axes_count_in_l1(tmp_path):
+    """In l2 a change of the whole may be longer in a margin, so that rho counts at the l1 distance."""
+    ledger = ks.Ledger.create(tmp_path / "a.db", budget=ks.Budget(rho=10))
+    for keep in (ROWS, ks.Invariants.margins(AGE, [[]])):
+        charge(ledger, ks.plan(keep=keep, mechanism=ks.Gaussian(sigma=10)))
+    assert ledger.standing().distance.norm == "l1"
+    alone = ks.Ledger.create(tmp_path / "b.db", budget=ks.Budget(rho=10))
+    charge(alone, ks.plan(keep=ROWS, mechanism=ks.Gaussian(sigma=10)))
+    assert alone.standing().distance.norm == "l2"
+
+
+def test_a_release_is_withdrawn_once_and_stays_charged(tmp_path):
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget(10))
+    first = laplace(TENTH).release(TABLE, ledger=ledger)
+    second = laplace(TENTH).release(TABLE, ledger=ledger)
+    before = ledger.standing()
+    spend = ledger.withdraw(first.certificate, note="counted twice")
+    assert spend.number == first.certificate.ledger.entry
+    assert ledger.standing() == before
+    assert [each.withdrawn is not None for each in ledger.spends()] == [True, False]
+    with pytest.raises(ks.InputError, match=r"is withdrawn already, in 8\."):
+        ledger.withdraw(spend.number)
+    with pytest.raises(ks.InputError, match="Entry 3 must be the charge of a release"):
+        ledger.withdraw(3)
+    with pytest.raises(ks.InputError, match="must be one of this ledger"):
+        ledger.withdraw(laplace(TENTH).release(TABLE).certificate)
+    again = ks.Ledger.open(ledger.path)
+    assert again.spends()[0].withdrawn.note == "counted twice"
+    assert again.check(against=[first.certificate, second.certificate]).passed
+    assert [link["number"] for link in again.export()] == list(range(1, 9))
 
 
 def test_records_of_other_units_have_no_common_person(tmp_path):

@@ -20,8 +20,8 @@ from keepsum.releasing.codec import domain_of, mechanism_record
 from keepsum.releasing.facts import MechanismRecord
 
 UNCHECKED = (
-    "The releases of this dataset are of tables with different cells, so that what their kept totals fix together is "
-    "not checked. Declare the dataset's full cross-classification to have it checked."
+    "The releases of this dataset are of tables whose cells cannot be put together, so that what their kept totals fix "
+    "together is not checked. Declare the dataset's full cross-classification to have it checked."
 )
 APART = (
     "Tables of this dataset count different records of a person, so that losses are per unit of the largest distance "
@@ -61,7 +61,7 @@ class Standing:
     releases
         How many they are.
     unchecked
-        Whether what their kept totals fix together is not checked, because their tables have different cells.
+        Whether what their kept totals fix together is not checked, as their cells cannot be put together.
     apart
         Whether their tables count different records of a person, so that they are not sums of one table.
     """
@@ -226,11 +226,12 @@ def check_totals(dataset: Dataset, table: TableEntry) -> None:
     """Refuse totals that do not go with those of earlier releases; what was found is remembered."""
     if (len(dataset.tables), table) in dataset.checked:
         return
-    key, base = cells_key(table.domain), dataset.domain or domain_of(table.domain)
+    together = dataset.with_table(table).cells.domain
+    key, base = cells_key(table.domain), together or domain_of(table.domain)
     earlier = [
         KeptTable.of(known, number, base)
         for number, known in dataset.tables.items()
-        if known != table and (dataset.domain is not None or cells_key(known.domain) == key)
+        if known != table and (together is not None or cells_key(known.domain) == key)
     ]
     check_joint(earlier, KeptTable.of(table, None, base))
     dataset.checked.append((len(dataset.tables), table))
@@ -242,7 +243,7 @@ def _with(dataset: Dataset, charge: Charge, factor: Fraction = Fraction(1)) -> D
 
 
 def _comparable(dataset: Dataset) -> bool:
-    return dataset.domain is not None or dataset.is_one_table()
+    return not dataset.tables or dataset.cells.domain is not None
 
 
 def _stated(dataset: Dataset, charge: Charge) -> Fraction | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from keepsum._saying import the
 from keepsum.accounting.total import Cost, Total
 from keepsum.errors import BudgetError, InputError, LedgerError
 from keepsum.privacy.calibration import SMALLEST_DELTA, ceiling, epsilon_of, rounded_up
@@ -176,10 +177,13 @@ class Budget:
         """Sampling that is not exact must be allowed for by a delta."""
         if error > (self.delta or 0):
             limit = "with a delta" if self.delta is None else f"with a delta of more than {shown_briefly(self.delta)}"
+            needed = error if self.epsilon is None else self._sampling(error, self.epsilon)
+            enough = next((k for k in range(300, 0, -1) if Fraction(1, 10**k) >= needed), None)
+            give = "Change the budget" if enough is None else f"Give the budget a delta of 1e-{enough}"
             raise BudgetError(
                 f"Noise whose sampling is not exact must be charged to a budget {limit}: all noise together is within "
-                f"total variation {three_digits_up(float(error))} of its target. Change the budget, or use exact "
-                f"sampling."
+                f"total variation {three_digits_up(float(error))} of its target. {give} "
+                f"({the.call('ledger.set_budget')}), or use exact sampling."
             )
 
     def _inexact(self) -> str:
@@ -321,6 +325,14 @@ class BudgetEntry(Record, frozen=True, tag="budget", tag_field="entry"):
     note: Note | None = None
 
 
+class DomainEntry(Record, frozen=True, tag="domain", tag_field="entry"):
+    """The full cross-classification of a dataset was declared, or declared anew, after it was entered."""
+
+    dataset: Name
+    domain: DomainRecord
+    note: Note | None = None
+
+
 class TableEntry(Record, frozen=True, tag="table", tag_field="entry"):
     """A table of a dataset, the totals to keep, and the records that it was counted from."""
 
@@ -363,7 +375,16 @@ class OutcomeEntry(Record, frozen=True, tag="outcome", tag_field="entry"):
     sha256: Annotated[Hash | None, Meta(description="Of the released table, as in its certificate.")] = None
 
 
-Entry: TypeAlias = LedgerEntry | DatasetEntry | BudgetEntry | TableEntry | SpendEntry | OutcomeEntry
+class WithdrawnEntry(Record, frozen=True, tag="withdrawn", tag_field="entry"):
+    """A release was a mistake and is not to be used. It was seen, so it stays charged."""
+
+    spend: EntryNumber
+    note: Note | None = None
+
+
+Entry: TypeAlias = (
+    LedgerEntry | DatasetEntry | BudgetEntry | DomainEntry | TableEntry | SpendEntry | OutcomeEntry | WithdrawnEntry
+)
 
 _DECODER = msgspec.json.Decoder(Entry)
 

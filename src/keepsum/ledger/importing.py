@@ -15,7 +15,7 @@ from keepsum.errors import FailedCheckError, InputError, LedgerError, PlanError
 from keepsum.ledger.assessment import Charge, check_totals
 from keepsum.ledger.entries import CostRecord, ImportedRecord
 from keepsum.ledger.person import KeptTable, table_entry
-from keepsum.ledger.state import Dataset, State
+from keepsum.ledger.state import Dataset, Spend, State
 from keepsum.ledger.store import Link, Store
 from keepsum.releasing.canonical import canonical
 from keepsum.releasing.certificate import CertificateRecord
@@ -79,6 +79,37 @@ def check_new(certificate: CertificateRecord, state: State) -> None:
         imported = spend.entry.imported
         if spend.hash == head or (imported is not None and imported.certificate == digest):
             raise InputError(f"The release is in the ledger already, as entry {spend.number:,}.")
+
+
+def charged_as(certificate: CertificateRecord, state: State) -> Spend:
+    """The entry that a release was charged as, or was imported as.
+
+    Raises
+    ------
+    InputError
+        If there is none in this ledger.
+    """
+    digest, charged = digest_of(certificate), certificate.ledger
+    for spend in state.spends.values():
+        imported = spend.entry.imported
+        if (charged is not None and spend.hash == charged.head) or (imported and imported.certificate == digest):
+            return spend
+    raise InputError(f"The release of {certificate.released} must be one of this ledger, and no entry is about it.")
+
+
+def told_of(certificate: CertificateRecord, store: Store) -> tuple[bool, str]:
+    """Whether a ledger has a release that is not withdrawn, and what it says of it in words."""
+    links = store.read()
+    state = State()
+    state.add(links)
+    problem = _problem(certificate, links, state)
+    if problem is not None:
+        return False, problem
+    spend = charged_as(certificate, state)
+    if spend.withdrawn is not None:
+        why = "" if spend.withdrawn.note is None else f" ({spend.withdrawn.note})"
+        return False, f"withdrawn on {spend.withdrawn.time}{why}: it is not to be used"
+    return True, f"entry {spend.number:,} of dataset {spend.entry.dataset!r}, not withdrawn"
 
 
 def disclosed(dataset: Dataset, charge: Charge) -> str | None:

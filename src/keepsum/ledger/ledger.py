@@ -25,15 +25,26 @@ from keepsum.ledger.entries import (
     BudgetEntry,
     BudgetRecord,
     DatasetEntry,
+    DomainEntry,
     ImportedRecord,
     LedgerEntry,
     OutcomeEntry,
     SpendEntry,
+    WithdrawnEntry,
     as_budget,
     encoded,
 )
-from keepsum.ledger.importing import LedgerCheck, charge_for, check_new, checked, disclosed, past_of, published
-from keepsum.ledger.person import each_for_one_person
+from keepsum.ledger.importing import (
+    LedgerCheck,
+    charge_for,
+    charged_as,
+    check_new,
+    checked,
+    disclosed,
+    past_of,
+    published,
+)
+from keepsum.ledger.person import KeptTable, each_for_one_person, newly_fixed_in
 from keepsum.ledger.state import Dataset, Spend, State
 from keepsum.ledger.store import Link, Store, Transaction
 from keepsum.planning.plan import AnyPlan, CompiledPlan
@@ -41,7 +52,7 @@ from keepsum.privacy.distance import Distance
 from keepsum.privacy.numbers import Number
 from keepsum.releasing.certificate import AnyCertificate, CertificateRecord
 from keepsum.releasing.codec import cells_record, check_axes
-from keepsum.releasing.facts import LedgerRecord
+from keepsum.releasing.facts import DomainRecord, LedgerRecord
 from keepsum.sampling.core.rng import rng
 from keepsum.tables.domain import Domain
 
@@ -189,7 +200,11 @@ class Ledger:
         entry = _dataset_entry(name, budget, domain, note)
         with self._writing() as (transaction, state):
             if entry.dataset in state.datasets:
-                raise InputError(f"Dataset {entry.dataset!r} is in the ledger already. Choose another name.")
+                raise InputError(
+                    f"Dataset {entry.dataset!r} must be new, and is in the ledger already. Use "
+                    f"{the.call('ledger.set_budget')} to change its budget, or {the.call('ledger.set_domain')} for its "
+                    "cells: under another name, losses of the same people would not be added up."
+                )
             transaction.append(encoded(entry))
 
     def set_budget(self, name: str, budget: Budget | Number, note: str | None = None) -> None:
@@ -207,6 +222,43 @@ class Ledger:
                 )
             record = BudgetRecord.of(as_budget(budget))
             transaction.append(encoded(BudgetEntry(dataset=dataset.name, budget=record, note=_checked_note(note))))
+
+    def set_domain(self, name: str | None, domain: Domain, note: str | None = None) -> None:
+        """Declare the full cross-classification of a dataset later, or another one; every table so far must be of it.
+
+        What one person loses in all releases together, and what their kept totals fix together, follows from the axes
+        of all tables where nothing is declared. Declare them where tables have different categories of one axis, or
+        leave out cells.
+        """
+        cells = _cells(domain)
+        with self._writing() as (transaction, state):
+            dataset = state.dataset(name)
+            for number, table in dataset.tables.items():
+                KeptTable.of(table, number, domain)
+            entry = DomainEntry(dataset=dataset.name, domain=cells, note=_checked_note(note))
+            transaction.append(encoded(entry))
+        disclosed = newly_fixed_in(self.dataset(name))
+        for sentence in disclosed:
+            warnings.warn(f"The cells are declared, but: {sentence}", LedgerWarning, stacklevel=2)
+
+    def withdraw(self, release: AnyCertificate | int, note: str | None = None) -> Spend:
+        """Mark a release as a mistake that is not to be used, by its certificate or the number of its entry.
+
+        It stays charged, because somebody may have seen it. ``keepsum verify --ledger`` says that it is withdrawn.
+        """
+        with self._writing() as (transaction, state):
+            if isinstance(release, int) and not isinstance(release, bool):
+                if release not in state.spends:
+                    raise InputError(f"Entry {release:,} must be the charge of a release, and is not.")
+                spend = state.spends[release]
+            else:
+                spend = charged_as(record_in(release, CertificateRecord), state)
+            if spend.withdrawn is not None:
+                raise InputError(
+                    f"The release of entry {spend.number:,} is withdrawn already, in {spend.withdrawn.number:,}."
+                )
+            transaction.append(encoded(WithdrawnEntry(spend=spend.number, note=_checked_note(note))))
+        return spend
 
     # -- what is charged ----------------------------------------------------------------------------
 
@@ -434,10 +486,12 @@ def _checked_note(note: str | None) -> str | None:
 
 def _dataset_entry(name: str, budget: Budget | Number, domain: Domain | None, note: str | None) -> DatasetEntry:
     checked_name, record = _checked_name(name), BudgetRecord.of(as_budget(budget))
-    cells = None
-    if domain is not None:
-        if not isinstance(domain, Domain):
-            raise InputError(f"The cells of a dataset must be given by a Domain, got {type_of(domain)}.")
-        check_axes(domain)
-        cells = cells_record(domain)
+    cells = None if domain is None else _cells(domain)
     return DatasetEntry(dataset=checked_name, budget=record, domain=cells, note=_checked_note(note))
+
+
+def _cells(domain: Domain) -> DomainRecord:
+    if not isinstance(domain, Domain):
+        raise InputError(f"The cells of a dataset must be given by a Domain, got {type_of(domain)}.")
+    check_axes(domain)
+    return cells_record(domain)

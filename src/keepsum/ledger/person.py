@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from keepsum._saying import arg
+from keepsum._saying import arg, the
 from keepsum._text import how_many
 from keepsum.accounting.composition import root_of_squares
 from keepsum.accounting.joint import JointDistances, joint_distances
@@ -38,8 +38,8 @@ from keepsum.tables.origins import Records, changes_of, subject_of
 # The kept totals of all releases of a dataset together: what they determine, and what they leave protected.
 #
 # Tables are lifted to the full cross-classification of the dataset, in which each of their cells is a sum of cells.
-# Where none was declared, only tables with the same cells can be put together. Tables of truncated records are sums
-# of one table only if they count the same records: ``count_apart`` finds the others.
+# Where none was declared, it is that of all axes, if those of one name are alike in all tables. Tables of truncated
+# records are sums of one table only if they count the same records: ``count_apart`` finds the others.
 
 SHOWN_CELLS = 5
 
@@ -200,6 +200,16 @@ def check_joint(earlier: Sequence[KeptTable], new: KeptTable) -> None:
             )
 
 
+def newly_fixed_in(dataset: Dataset) -> list[str]:
+    """Cells of a dataset that the kept totals of all releases determine, where they may: others were refused."""
+    if not (dataset.has_imports or dataset.was_declared_later) and dataset.is_one_table():
+        return []
+    base = dataset.cells.domain if len(dataset.tables) > 1 else None
+    if base is None:
+        return []
+    return newly_fixed([KeptTable.of(table, number, base) for number, table in dataset.tables.items()])
+
+
 def newly_fixed(tables: Sequence[KeptTable]) -> list[str]:
     """Which cells the kept totals of all tables determine, though those of their own table do not, in sentences."""
     after = together(tables, "l1")
@@ -250,7 +260,7 @@ def _place(cells: Domain, dataset: Domain) -> npt.NDArray[np.int64]:
         if name not in dataset.axes:
             raise InputError(
                 f"Axes of the table must be among those declared for the dataset, and {name!r} is not one of "
-                f"{quoted(dataset.axes)}. Declare the full cross-classification {arg.domain:with}."
+                f"{quoted(dataset.axes)}. Declare the full cross-classification ({the.call('ledger.set_domain')})."
             )
         mine = {category: code for code, category in enumerate(cells.categories(name))}
         theirs = dataset.categories(name)
@@ -283,9 +293,9 @@ def _lifted_part(part: DeclaredTotals, cells: Domain, dataset: Domain, place: np
 # Laplace noise is then a norm, and that of all releases the norm with all weights added up; docs/accounting.md has
 # the proofs.
 
-NO_DOMAIN = (
-    "A budget per person must be for tables whose cells can be put together, and these have different cells. Declare "
-    f"the dataset's full cross-classification {arg.domain:with}, or use a budget per unit of distance, "
+NO_CELLS = (
+    "A budget per person must be for tables whose cells can be put together, and these cannot: {}. Declare the "
+    f"dataset's full cross-classification ({the.call('ledger.set_domain')}), or use a budget per unit of distance, "
     f"{arg.per_unit:with}."
 )
 COUNTED_ALIKE = "with the same unit and bound, and by the first of the same columns in the same order"
@@ -396,7 +406,7 @@ def by_attribute(dataset: Dataset, total: Total) -> list[ByAttribute]:
         If no distance of one person is known for all of them.
     """
     tables = list(dataset.tables.values())
-    norm: Norm = "l1" if dataset.domain is not None else total.norm
+    norm: Norm = total.norm if _whole(dataset, tables) else "l1"
     plain = joint(dataset, norm, tables).by_attribute
     shares: Shares | None = None
     if dataset.shared:
@@ -424,15 +434,15 @@ def joint(
     BudgetError
         If they cannot be put together, are of different units, or count different records of a person.
     """
-    if dataset.domain is None and len({cells_key(table.domain) for table in tables}) > 1:
-        raise BudgetError(NO_DOMAIN)
+    base = dataset.cells.domain
+    if base is None:
+        raise BudgetError(NO_CELLS.format(dataset.cells.problem))
     units = {table.records.unit for table in tables if table.records is not None and table.records.unit is not None}
     if len(units) > 1:
         raise BudgetError(
             "A budget per person must be for records of the same unit, and records of this dataset were bounded by "
             f"different columns. Use the same column, or a budget per unit of distance, {arg.per_unit:with}."
         )
-    base = _base(dataset, tables)
     kept = [KeptTable.of(table, None, base) for table in tables]
     if any(subject_of(one.records) == "record" for one in kept):
         raise BudgetError(
@@ -448,22 +458,21 @@ def joint(
 
 def apart(dataset: Dataset, tables: Sequence[TableEntry]) -> bool:
     """Whether tables count different records, so that no distance of one person is known for all of them."""
-    return len(tables) > 1 and count_apart(tables, dataset.domain)
+    return len(tables) > 1 and count_apart(tables, dataset.cells.domain)
 
 
 def _base(dataset: Dataset, tables: Sequence[TableEntry]) -> Domain:
-    return dataset.domain or domain_of(tables[0].domain)
+    return dataset.cells.domain or domain_of(tables[0].domain)
 
 
 def _whole(dataset: Dataset, tables: Sequence[TableEntry]) -> bool:
-    """Whether all tables have the cells of the dataset, as far as these are declared."""
-    key = None if dataset.domain_record is None else cells_key(dataset.domain_record)
-    return key is None or all(cells_key(table.domain) == key for table in tables)
+    """Whether all tables have the cells of the dataset."""
+    return all(cells_key(table.domain) == dataset.cells.key for table in tables)
 
 
 def _person(dataset: Dataset, norm: Norm, tables: Sequence[TableEntry]) -> Distance:
     """The distance of one person under the kept totals of these tables; what was found is remembered."""
-    key = (norm, *map(encoded, tables))
+    key = (norm, dataset.cells.key, *map(encoded, tables))
     if key not in dataset.distances:
         distance = joint(dataset, norm, tables).person()
         if distance is None:
@@ -617,7 +626,7 @@ def _scaled(shares: Shares, weights: Weights) -> tuple[list[Level], list[Fractio
 def _focused(dataset: Dataset, shares: Shares, weights: Weights, tables: Sequence[TableEntry]) -> Found:
     """The largest weighed length of one person's change under these kept totals; what was found is remembered."""
     levels, scaled = _scaled(shares, weights)
-    key = (shares.norm, tuple(levels), tuple(scaled), *map(encoded, tables))
+    key = (shares.norm, dataset.cells.key, tuple(levels), tuple(scaled), *map(encoded, tables))
     if key not in dataset.focused:
         try:
             distances = joint(dataset, shares.norm, tables, levels, scaled)

@@ -12,7 +12,7 @@ from keepsum.accounting.total import Total
 from keepsum.errors import InputError, PlanError
 from keepsum.ledger.assessment import standing
 from keepsum.ledger.entries import KeptMargin, TableEntry
-from keepsum.ledger.person import KeptTable, by_attribute, newly_fixed
+from keepsum.ledger.person import by_attribute, newly_fixed_in
 from keepsum.ledger.state import Dataset, Outcome, Spend
 from keepsum.planning.distances import AttributeDistance
 from keepsum.privacy.numbers import Loss, shown_briefly
@@ -48,7 +48,7 @@ def dataset_topics(dataset: Dataset, all_releases: bool = False) -> list[tuple[s
         more = f" and {len(lost) - SHOWN_SPENDS:,} more" if len(lost) > SHOWN_SPENDS else ""
         several = how_many(len(lost), "release")
         sections.append(("Without output", [f"{several} charged without a known output: entries {numbers}{more}."]))
-    warnings = [*_disclosed(dataset), *now.warnings, *now.notes, *_earlier(dataset)]
+    warnings = [*newly_fixed_in(dataset), *now.warnings, *now.notes, *_earlier(dataset)]
     return sections + [("Warning", [sentence]) for sentence in warnings]
 
 
@@ -141,6 +141,9 @@ def _outcome(spend: Spend) -> str:
     words = OUTCOMES[spend.outcome]
     if spend.entry.imported is not None and not spend.entry.imported.verified:
         words += ", not verified"
+    if spend.withdrawn is not None:
+        note = "" if spend.withdrawn.note is None else f" ({spend.withdrawn.note})"
+        words += f", withdrawn on {spend.withdrawn.time}{note}, stays charged"
     return words + (", from a seed: not for publication" if spend.entry.seeded else "")
 
 
@@ -149,16 +152,6 @@ def _noise(spend: Spend) -> str:
         return repr(stated_mechanism(spend.entry.mechanism))
     except InputError:
         return spend.entry.mechanism.name
-
-
-def _disclosed(dataset: Dataset) -> list[str]:
-    """Cells that the kept totals of all releases determine, though those of their own release do not."""
-    if not dataset.has_imports:  # others would have been refused
-        return []
-    if len(dataset.tables) < 2 or not (dataset.domain is not None or dataset.is_one_table()):
-        return []
-    base = dataset.domain or domain_of(next(iter(dataset.tables.values())).domain)
-    return newly_fixed([KeptTable.of(table, number, base) for number, table in dataset.tables.items()])
 
 
 def _earlier(dataset: Dataset) -> list[str]:
@@ -204,7 +197,7 @@ def dataset_facts(dataset: Dataset) -> dict[str, object]:
         "total": None if total is None else total.words,
         "person": topics.get("One person"),
         "joint_pinning_checked": not now.unchecked,
-        "warnings": [*_disclosed(dataset), *now.warnings, *now.notes, *_earlier(dataset)],
+        "warnings": [*newly_fixed_in(dataset), *now.warnings, *now.notes, *_earlier(dataset)],
         "tables": {str(number): _table(table) for number, table in dataset.tables.items()},
         "releases": [
             {
@@ -215,6 +208,7 @@ def dataset_facts(dataset: Dataset) -> dict[str, object]:
                 "outcome": spend.outcome,
                 "verified": None if spend.entry.imported is None else spend.entry.imported.verified,
                 "seeded": spend.entry.seeded,
+                "withdrawn": None if spend.withdrawn is None else spend.withdrawn.time,
                 "sha256": spend.sha256,
             }
             for spend in dataset.spends.values()

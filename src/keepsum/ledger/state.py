@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -22,21 +23,34 @@ from keepsum.ledger.entries import (
     BudgetEntry,
     CostRecord,
     DatasetEntry,
+    DomainEntry,
     LedgerEntry,
     OutcomeEntry,
     SpendEntry,
     TableEntry,
+    WithdrawnEntry,
     decoded,
     encoded,
 )
 from keepsum.ledger.store import Link
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.focus import Level
-from keepsum.releasing.codec import domain_of, stated_level
-from keepsum.releasing.facts import DomainRecord, MechanismRecord
+from keepsum.releasing.codec import cells_record, domain_of, stated_level
+from keepsum.releasing.facts import AxisRecord, DomainRecord, MechanismRecord
 from keepsum.tables.domain import Domain
 
+MOST_CELLS = 2**20  # of all tables together, if nobody declared them
+
 Outcome: TypeAlias = Literal["released", "failed", "imported", "unknown"]
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """That a release is not to be used: in which entry, when, and why, if that was said."""
+
+    number: int
+    time: str
+    note: str | None
 
 
 @dataclass
@@ -52,6 +66,18 @@ class Spend:
     entry: SpendEntry
     outcome: Outcome
     sha256: str | None = None
+    withdrawn: Withdrawn | None = None
+
+    def conclude(self, link: Link, entry: OutcomeEntry | WithdrawnEntry) -> None:
+        """What became of it, or that it is not to be used; each is said once."""
+        if isinstance(entry, WithdrawnEntry):
+            if self.withdrawn is not None:
+                raise ValueError
+            self.withdrawn = Withdrawn(link.number, link.time, entry.note)
+            return
+        if self.outcome != "unknown":
+            raise ValueError
+        self.outcome, self.sha256 = entry.outcome, entry.sha256
 
 
 @dataclass(frozen=True)
@@ -87,6 +113,18 @@ class Shared:
         return cls(cost, encoded(table), levels)
 
 
+@dataclass(frozen=True)
+class CellsTogether:
+    """Cells of which those of several tables are sums: None if there are none, and why, as the end of a sentence.
+
+    ``key`` tells them from others.
+    """
+
+    domain: Domain | None
+    key: str = ""
+    problem: str = ""
+
+
 @dataclass
 class Dataset:
     """A dataset: its budget, the tables that were released of it, and what that cost."""
@@ -98,6 +136,7 @@ class Dataset:
     spends: dict[int, Spend] = field(default_factory=dict)
     costs: Counter[CostRecord] = field(default_factory=Counter)
     first: CostRecord | None = None  # of the first release
+    was_declared_later: bool = False  # the cells, so that totals of releases before may fix some of them together
     shared: Counter[Shared] = field(default_factory=Counter)  # those of the costs that have shares for totals
     distances: dict[tuple[object, ...], Distance] = field(default_factory=dict)  # of one person, once worked out
     focused: dict[tuple[object, ...], tuple[Fraction, Distance]] = field(default_factory=dict)  # under a focus
@@ -125,6 +164,20 @@ class Dataset:
         """The full cross-classification, if it was declared."""
         return None if self.domain_record is None else domain_of(self.domain_record)
 
+    @property
+    def cells(self) -> CellsTogether:
+        """The cells of which those of every table are sums: as declared, or else from the axes of all tables."""
+        if self.domain_record is not None:
+            return CellsTogether(self.domain, cells_key(self.domain_record))
+        return _cells_of(tuple(dict.fromkeys(msgspec.json.encode(table.domain) for table in self.tables.values())))
+
+    def declare(self, domain: DomainRecord) -> None:
+        """Take another full cross-classification; what was found under the one before does not hold any more."""
+        self.domain_record, self.was_declared_later = domain, True
+        self.__dict__.pop("domain", None)
+        for found in (self.distances, self.focused, self.checked):
+            found.clear()
+
     def is_one_table(self, *more: TableEntry) -> bool:
         """Whether every release is of a table with the same cells, and these too."""
         return len({cells_key(table.domain) for table in (*self.tables.values(), *more)}) <= 1
@@ -140,18 +193,21 @@ class Dataset:
             self.shared[Shared.of(entry.cost, self.tables[entry.table], entry.mechanism)] += 1
         self.first = self.first or entry.cost
 
+    def with_table(self, table: TableEntry) -> Dataset:
+        """The dataset with another table, unless it has that."""
+        if self.number_of(table) is not None:
+            return self
+        return replace(self, tables={**self.tables, -len(self.tables) - 1: table}, checked=[])  # which no entry has
+
     def with_charge(self, table: TableEntry, cost: CostRecord, mechanism: MechanismRecord) -> Dataset:
         """The dataset as it would be after another release.
 
         Distances under the same totals are the same, and remembered for both; other findings for that one only.
         """
-        tables = dict(self.tables)
-        if self.number_of(table) is None:
-            tables[-len(tables) - 1] = table  # no entry has such a number
         costs = self.costs + Counter([cost])
         shared = self.shared + Counter([Shared.of(cost, table, mechanism)] if cost.levels else [])
         first = self.first or cost
-        return replace(self, tables=tables, costs=costs, first=first, shared=shared, checked=[])
+        return replace(self.with_table(table), costs=costs, first=first, shared=shared, checked=[])
 
     def total(self) -> Total | None:
         """What all releases cost together; None if there are none."""
@@ -217,24 +273,26 @@ class State:
             case BudgetEntry():
                 budget = Decided(link.number, link.time, entry.budget.budget(), entry.note)
                 self.datasets[entry.dataset].budgets.append(budget)
+            case DomainEntry():
+                self.datasets[entry.dataset].declare(entry.domain)
             case TableEntry():
                 self.datasets[entry.dataset].tables[link.number] = entry
             case SpendEntry():
-                dataset = self.datasets[entry.dataset]
-                if entry.table not in dataset.tables:
-                    raise ValueError
-                _total_of(entry.cost)
-                dataset.take(entry)
-                imported = entry.imported
-                outcome: Outcome = "unknown" if imported is None else "imported"
-                spend = Spend(link.number, link.time, link.hash, entry, outcome)
-                spend.sha256 = None if imported is None else imported.sha256
-                self.spends[link.number] = dataset.spends[link.number] = spend
-            case OutcomeEntry():
-                spend = self.spends[entry.spend]
-                if spend.outcome != "unknown":
-                    raise ValueError
-                spend.outcome, spend.sha256 = entry.outcome, entry.sha256
+                self._take(link, entry)
+            case OutcomeEntry() | WithdrawnEntry():
+                self.spends[entry.spend].conclude(link, entry)
+
+    def _take(self, link: Link, entry: SpendEntry) -> None:
+        dataset = self.datasets[entry.dataset]
+        if entry.table not in dataset.tables:
+            raise ValueError
+        _total_of(entry.cost)
+        dataset.take(entry)
+        imported = entry.imported
+        outcome: Outcome = "unknown" if imported is None else "imported"
+        spend = Spend(link.number, link.time, link.hash, entry, outcome)
+        spend.sha256 = None if imported is None else imported.sha256
+        self.spends[link.number] = dataset.spends[link.number] = spend
 
 
 @cache
@@ -267,3 +325,42 @@ def _key(encoded: bytes) -> str:
 def cells_key(record: DomainRecord) -> str:
     """A text that tables share if they have the same cells, whatever the order of their axes and categories."""
     return _key(msgspec.json.encode(record))
+
+
+def _root(axis: AxisRecord, axes: dict[str, AxisRecord]) -> AxisRecord:
+    while axis.parent is not None:
+        axis = axes[axis.parent]
+    return axis
+
+
+@cache
+def _cells_of(tables: tuple[bytes, ...]) -> CellsTogether:
+    """The cells of tables whose axes are the same wherever they have the same name: all combinations of all axes.
+
+    Every person has one category of each axis, so that a table is a margin of these cells. That holds only if an axis
+    has the same categories, nested alike, in every table that has it: of an axis with others nobody knows whether a
+    person is counted in one of them or in both.
+    """
+    records = [msgspec.json.decode(table, type=DomainRecord) for table in tables]
+    if not records:
+        return CellsTogether(None, problem="there is none yet")
+    if len({cells_key(record) for record in records}) == 1:
+        return CellsTogether(domain_of(records[0]), cells_key(records[0]))
+    if any(record.structural_zeros for record in records):
+        return CellsTogether(None, problem="some of them leave out cells that cannot occur")
+    axes: dict[str, AxisRecord] = {}
+    alike: dict[str, str] = {}
+    for record in records:
+        cells = domain_of(record)
+        for axis in record.axes:
+            key = cells_key(cells_record(cells.project(cells.closure([axis.name]))))
+            if alike.setdefault(axis.name, key) != key:
+                return CellsTogether(None, problem=f"the categories of {axis.name!r} are not the same in all of them")
+            axes.setdefault(axis.name, axis)
+    first = {name: place for place, name in enumerate(axes)}
+    families = sorted(axes.values(), key=lambda axis: first[_root(axis, axes).name])  # each together, parents first
+    together = DomainRecord(axes=families, structural_zeros=[], taken_from_data=[], keeps_file_order=False)
+    roots = [len(axis.labels) for name, axis in axes.items() if not any(a.parent == name for a in axes.values())]
+    if math.prod(roots) > MOST_CELLS:
+        return CellsTogether(None, problem=f"all their axes together have more than {MOST_CELLS:,} cells")
+    return CellsTogether(domain_of(together), cells_key(together))

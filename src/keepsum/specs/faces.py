@@ -33,6 +33,7 @@ CALLS = {
     "ledger.check()": ("keepsum ledger check", "keepsum ledger check in the shell"),
     "ledger.add_dataset": ("keepsum ledger init", "keepsum ledger init in the shell"),
     "ledger.set_budget": ("keepsum ledger budget", "keepsum ledger budget in the shell"),
+    "ledger.set_domain": ("keepsum ledger domain", "keepsum ledger domain in the shell"),
     "ks.tabulate(source, by=[...], table=...)": ("--table NAME --by COLUMNS", "the shell"),
     "ks.tabulate(..., unit=, max_rows_per_unit=)": ("--by, --unit and --max-rows-per-unit", "the step Table"),
     "ks.release": ("keepsum release", "keepsum release in the shell"),

@@ -48,8 +48,9 @@ Examples:
 The budget is the epsilon of one person, for a change of any one attribute under the kept totals of all releases. Losses
 add up; Gaussian noise needs a --budget-delta, or a --budget-rho. With --per-unit it is per unit of l1 distance.
 
-With --domain, the dataset's full cross-classification, releases of different tables of it are put together: if their
-kept totals fix a cell that none fixes alone, the release is refused. Without it, only tables with the same cells are.
+Releases of different tables are put together: if their kept totals fix a cell that none fixes alone, the release is
+refused. Give --domain, the dataset's full cross-classification, if an axis has other categories in another table;
+keepsum ledger domain declares it later.
 """
 BUDGET = """Change the budget of a dataset. The ledger keeps the old one too.
 
@@ -59,6 +60,25 @@ Examples:
 
 A delta that is not given stays as it was. A budget is of one person; where it was per unit of distance, --per-unit or
 --per-person says which it is now, and whoever changes that gives all its numbers.
+"""
+DOMAIN = """Declare all categories of a dataset, its full cross-classification, after it was entered.
+
+Examples:
+
+    keepsum ledger domain ledger.db --dataset pop2010 --domain domain.toml --within county:state
+
+Without it, the cells of all tables together are those of all their axes, as long as axes of one name have the same
+categories in every table. Declare them where they have not. Every table so far must be a table of these cells.
+"""
+WITHDRAW = """Mark a release as a mistake that is not to be used. It stays charged, because it was seen.
+
+Examples:
+
+    keepsum ledger withdraw ledger.db released.csv --note "children counted twice"
+
+    keepsum ledger withdraw ledger.db --entry 6
+
+The ledger keeps both. keepsum verify released.csv --ledger ledger.db then fails, and says why.
 """
 SHOW = """Show budgets, what is spent and left, what that means for one person, and every release.
 
@@ -113,6 +133,13 @@ Epsilon = Annotated[
 Delta = Annotated[str | None, typer.Option("--budget-delta", help="The delta that may go with it.", metavar="D")]
 Rho = Annotated[str | None, typer.Option("--budget-rho", help="Instead: the rho (zCDP) of one person.", metavar="R")]
 PerUnit = Annotated[bool, typer.Option("--per-unit", help="The budget is per unit of l1 distance.")]
+DomainFile = Annotated[
+    str | None, typer.Option("--domain", help="TOML file with all categories of the dataset.", metavar="FILE")
+]
+Nested = Annotated[
+    list[str] | None,
+    typer.Option("--within", help="A nested axis and its parent: county:state.", metavar="CHILD:PARENT"),
+]
 NoteText = Annotated[str | None, typer.Option("--note", help="Who decided the budget, and why.", metavar="TEXT")]
 
 
@@ -122,6 +149,8 @@ def add(app: typer.Typer) -> None:
     group.callback()(_help)
     group.command("init", help=INIT)(init)
     group.command("budget", help=BUDGET)(budget)
+    group.command("domain", help=DOMAIN)(domain)
+    group.command("withdraw", help=WITHDRAW)(withdraw)
     group.command("show", help=SHOW)(show)
     group.command("check", help=CHECK)(check)
     group.command("export", help=EXPORT)(export)
@@ -136,13 +165,8 @@ def init(
     budget_delta: Delta = None,
     budget_rho: Rho = None,
     per_unit: PerUnit = False,
-    domain: Annotated[
-        str | None, typer.Option("--domain", help="TOML file with all categories of the dataset.", metavar="FILE")
-    ] = None,
-    within: Annotated[
-        list[str] | None,
-        typer.Option("--within", help="A nested axis and its parent: county:state.", metavar="CHILD:PARENT"),
-    ] = None,
+    domain: DomainFile = None,
+    within: Nested = None,
     note: NoteText = None,
     json: AsJson = False,
 ) -> None:
@@ -228,6 +252,62 @@ def _check_unit(old: Budget, per_person: bool, per_unit: bool) -> None:
             f"A budget must be given {arg.per_unit:with} or {arg.per_person}, because the one so far is {old.unit}. "
             "Add the one that is meant."
         )
+
+
+def domain(
+    ledger: LedgerFile,
+    dataset: DatasetName = None,
+    domain: DomainFile = None,
+    within: Nested = None,
+    note: NoteText = None,
+    json: AsJson = False,
+) -> None:
+    """Declare the cells of a dataset."""
+    from keepsum.ledger.ledger import Ledger
+
+    cells = _domain(domain, within)
+    if cells is None:
+        raise InputError(f"{arg.domain} must name a file with all categories, such as {arg.domain('domain.toml')}.")
+    doing("reading the ledger")
+    opened = Ledger.open(ledger)
+    name = opened.dataset(dataset).name
+    doing("writing the ledger")
+    opened.set_domain(name, cells, note)
+    done(f"The cells of {name!r} are declared.")
+    spent = in_shell(str(opened.standing(name)))
+    if json:
+        show_json({"dataset": name, "domain": repr(cells)[7:-1], "spent": spent})
+        return
+    typer.echo(f"Domain   {repr(cells)[7:-1]}")
+    typer.echo(f"Spent    {spent}")
+
+
+def withdraw(
+    ledger: LedgerFile,
+    release: Annotated[
+        Path | None, typer.Argument(help="A released table, its folder, or its certificate.", metavar="RELEASE")
+    ] = None,
+    entry: Annotated[int | None, typer.Option("--entry", help="Instead: the entry of its charge.", metavar="N")] = None,
+    note: NoteText = None,
+    json: AsJson = False,
+) -> None:
+    """Mark a release as withdrawn."""
+    from keepsum.ledger.ledger import Ledger
+    from keepsum.releasing.destination import read_certificate
+
+    doing("reading the ledger")
+    opened = Ledger.open(ledger)
+    which = entry if release is None else read_certificate(release)
+    if which is None or (entry is not None and release is not None):
+        raise InputError(f"A release must be given, or {arg.entry} with the number of its charge, and not both.")
+    doing("writing the ledger")
+    spend = opened.withdraw(which, note)
+    done(f"The release of entry {spend.number:,} is withdrawn.")
+    if json:
+        show_json({"entry": spend.number, "dataset": spend.entry.dataset, "note": note})
+        return
+    typer.echo(f"Withdrawn  the release of entry {spend.number:,}; it stays charged")
+    typer.echo(f"Spent      {in_shell(str(opened.standing(spend.entry.dataset)))}")
 
 
 def show(

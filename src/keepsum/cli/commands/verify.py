@@ -29,6 +29,8 @@ Where negative counts were removed, the table without them is worked out again f
 
 If the signature is invalid, or missing where --key is given, nothing else is checked.
 
+With --ledger, that ledger must have the release as it is, and not as withdrawn.
+
 The file of --totals has the table's axes and count column; an empty axis means all categories. The exit status is 0 if
 every check passed, 1 if one failed.
 """
@@ -44,6 +46,9 @@ def verify(
     ] = None,
     key: Annotated[Path | None, typer.Option("--key", help="The publisher's public key (PEM).", metavar="KEY")] = None,
     allow_seeded: AllowSeeded = False,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="The ledger that must have it, not withdrawn.", metavar="LEDGER")
+    ] = None,
     patient: Patient = False,
     json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
@@ -52,16 +57,29 @@ def verify(
         step("checking the release")
         verification = ks.verify(table, certificate, totals=totals, key=key, allow_seeded=allow_seeded, patient=patient)
     checks = [(c.name, c.passed, c.words if c.passed else in_shell(c.words)) for c in verification.checks]
-    names = ", ".join(name for name, passed, _ in checks if not passed)
+    if ledger is not None and verification:
+        checks.append(_told_by(ledger, table if certificate is None else certificate))
+    passed = all(each for _, each, _ in checks)
+    names = ", ".join(name for name, each, _ in checks if not each)
     failed = f"The release does not verify: {names}."
-    if verification:
+    if passed:
         done("The release verifies: every check passed.")
     else:
         done(failed, status=1)
     if json:
-        results = [{"check": name, "passed": passed, "words": words} for name, passed, words in checks]
-        show_json({"passed": verification.passed, "checks": results})
+        results = [{"check": name, "passed": each, "words": words} for name, each, words in checks]
+        show_json({"passed": passed, "checks": results})
     else:
         show_checks(checks)
-    if not verification:
+    if not passed:
         raise FailedCheckError(failed)
+
+
+def _told_by(ledger: Path, release: Path) -> tuple[str, bool, str]:
+    """What a ledger says of a release, as a check."""
+    from keepsum.ledger.importing import told_of
+    from keepsum.ledger.store import Store
+    from keepsum.releasing.destination import read_certificate
+
+    passed, words = told_of(read_certificate(release), Store(ledger))
+    return "ledger", passed, in_shell(words)
