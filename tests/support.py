@@ -19,7 +19,7 @@ from keepsum.specs.faces import in_shell
 
 # Seconds after which a process or a thread is given up, far more than any takes on the busiest machine: it ends what
 # would never end. No test is about time.
-HANG = 900
+HANG = 1800
 
 EVERY = 5  # `make test` has one case in so many of a test that takes long in all; the number stands here alone
 
