@@ -439,9 +439,7 @@ def test_a_second_table_of_other_axes_is_charged_and_one_of_other_categories_onc
     message = refused(run(*third, "-o", "third-r.csv"))
     assert "cannot: the categories of 'county' are not the same in all of them" in message
     assert "Declare the dataset's full cross-classification (keepsum ledger domain)" in message
-    (here / "all.toml").write_text(
-        'county = ["Alpha", "Beta", "Gamma"]\nsex = ["f", "m"]\nage = ["old", "young"]\n'
-    )
+    (here / "all.toml").write_text('county = ["Alpha", "Beta", "Gamma"]\nsex = ["f", "m"]\nage = ["old", "young"]\n')
     done = run("ledger", "domain", "l.db", "--domain", "all.toml", "--note", "all counties")
     assert "Domain county 3, sex 2, age 2: 12 cells" in words(done)
     words(run(*third, "-o", "third-r.csv"))

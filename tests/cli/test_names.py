@@ -109,7 +109,7 @@ def test_messages_show_options_that_can_be_typed() -> None:
 
 # Arguments of calls that no command makes.
 IN_PYTHON_ONLY = {
-    *("cell_weight", "constant", "distance", "draw", "levels", "meet", "most", "parameters"),
+    *("cell_weight", "constant", "distance", "draw", "levels", "meet", "method", "most", "parameters"),
     *("progress", "refined", "same_table", "show_progress", "spark", "weights"),
 }
 

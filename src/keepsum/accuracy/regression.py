@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from keepsum._arguments import as_array, check_whole
 from keepsum._arrays import Floats, IntArray
@@ -66,6 +65,8 @@ class Fit:
 
     def interval(self, which: int, level: float = 0.95) -> tuple[float, float]:
         """The nominal interval of a coefficient, from its standard error and the normal distribution."""
+        from scipy import special  # slow to import
+
         which = check_whole(which, "The number of a coefficient", 0, len(self.coefficients) - 1)
         reach = special.ndtri((1 + check_level(level)) / 2) * self.errors[which]
         return float(self.coefficients[which] - reach), float(self.coefficients[which] + reach)
@@ -130,6 +131,8 @@ def likelihood_fit(
 
 def poisson_logs(counts: IntArray, log_rates: Floats) -> Floats:
     """Ln of Poisson probabilities, quicker than those of scipy.stats."""
+    from scipy import special  # slow to import
+
     return np.asarray(counts * log_rates - np.exp(log_rates) - special.gammaln(counts + 1))
 
 
