@@ -458,6 +458,23 @@ class Desk:
             drawing = Drawing(ready.prepared, draft.spec, version, self.ledger, keep, forget)
             state.releasing = self._worker.start(BackgroundJob(drawing.run, stoppable=False))
 
+    def remove_negative(self, version: int) -> None:
+        """Make the nearest table without negative counts of the release of a version; nothing is drawn or charged."""
+        with self._lock:
+            done = self._state.finished
+            if self.is_releasing or done is None or not done.is_whole or done.drawn.unbiased is not None:
+                return
+            if done.version != version:
+                raise StaleError(STALE)
+
+            def work(job: BackgroundJob) -> None:
+                mended = done.without_negative(job)
+                with self._lock:
+                    if self._state.finished is done:
+                        self._state.finished = mended
+
+            self._state.releasing = self._worker.start(BackgroundJob(work, stoppable=False))
+
     @property
     def is_releasing(self) -> bool:
         """Whether a release is being made at this moment."""

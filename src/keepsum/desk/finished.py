@@ -143,6 +143,17 @@ class Finished:
         except Exception as error:
             return self.drawn, Text(f"The release is as it was drawn, with negative counts: {marked(_reason(error))}")
 
+    def without_negative(self, job: BackgroundJob) -> Finished:
+        """The same release with the nearest table without negative counts, and the one that was drawn beside it."""
+        job.failed = "The release stays as it was drawn, with negative counts:"
+        doing("looking for the nearest table without negative counts")
+        norm = checked_norm(self.spec.postprocess.norm or "l1")
+        drawn = without_negative(self.drawn, self.plan.structure, self.plan.invariants, norm)
+        found = Finished(drawn, self.plan, self.accuracy, self.spec, self.version)
+        found.digest, found.edges, found.files = self.digest, self.edges, files_of(drawn)
+        found.complete(job)
+        return found
+
     def zipped(self) -> bytes:
         """All files in one; what is confidential is not among them."""
         sink = io.BytesIO()

@@ -232,7 +232,8 @@ class ReleaseForms:
 
     def routes(self) -> list[Route]:
         """The addresses."""
-        forms_of_it = {"/release": self.release, "/again": self.again, "/save": self.save}
+        forms_of_it = {"/release": self.release, "/nonnegative": self.nonnegative}
+        forms_of_it |= {"/again": self.again, "/save": self.save}
         return [
             *(post(path, answer) for path, answer in forms_of_it.items()),
             get("/release.zip", self.download),
@@ -251,6 +252,10 @@ class ReleaseForms:
     def release(self, form: Form) -> Response:
         """Make the release; a second click gets the same one."""
         return self._doing(lambda: self.desk.release(version_of(form), form.get("know", [])))
+
+    def nonnegative(self, form: Form) -> Response:
+        """Remove the negative counts of the release."""
+        return self._doing(lambda: self.desk.remove_negative(version_of(form)))
 
     def again(self, form: Form) -> Response:
         """Make another release possible."""

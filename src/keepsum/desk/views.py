@@ -589,5 +589,7 @@ def _result(scene: Scene) -> dict[str, Any]:
         "is_whole": done.is_whole,
         "version": done.version,
         "note": done.note,
+        "negative": int((counts < 0).sum()),
+        "is_mended": done.drawn.unbiased is not None,
         "released": done.drawn.certificate.released,
     }
