@@ -60,7 +60,7 @@ java:
 r-language:
 	@scripts/get-services r
 
-test: $(STAMP) kernels services  ## run the tests, under 12 minutes of CPU (fetches Debian's chromium and postgresql first when run as root)
+test: $(STAMP) kernels services  ## run the tests, some 25 minutes of CPU (fetches Debian's chromium and postgresql first when run as root)
 	@echo "keepsum: running the tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "not audit" --durations=10 --durations-min=5
 
