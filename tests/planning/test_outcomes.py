@@ -192,7 +192,7 @@ def test_a_forged_chain_says_what_it_is(folder, monkeypatch):
     (choice,) = plan.samplers
     assert (choice.exactness, choice.steps, choice.chain.steps) == ("estimated", 1, 1)
     assert choice.proposals_per_step == 1.0 < honest_choice.proposals_per_step
-    forged, measured = (some.certify(pairs=200).convergence.error for some in (plan, honest))
+    forged, measured = (some.certify(pairs=1000).convergence.error for some in (plan, honest))
     assert forged.distance > 10 * measured.distance
     assert forged.extrapolated > 100 * measured.extrapolated
 
