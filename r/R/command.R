@@ -24,6 +24,9 @@ run <- function(arguments, allowed = 0L) {
   text <- paste(printed, collapse = "\n")
   result <- tryCatch(jsonlite::fromJSON(text, simplifyVector = FALSE), error = function(problem) NULL)
   if (status %in% allowed && !is.null(result)) {
+    for (sentence in result$warnings) { # such as that a loss is large
+      warning(sentence, call. = FALSE)
+    }
     return(result)
   }
   problem <- result$error
@@ -42,7 +45,9 @@ run <- function(arguments, allowed = 0L) {
 #'
 #' Writes the rows to a temporary file that only this user can read, runs `keepsum release`, and reads what was released.
 #'
-#' @param data A data frame with a row for each cell: columns of labels, and a column of counts.
+#' @param data A data frame with a row for each cell: columns of labels, and a column of counts. The levels of a factor
+#'   are its declared categories, unless there is an option that declares them; categories of other columns are taken
+#'   from the data, which shows who is there.
 #' @param count The name of the column of counts.
 #' @param keep Totals to keep exactly, such as `c("county", "sex")`; `"county,sex"` is the table of both.
 #' @param epsilon The privacy loss of one person.
@@ -61,6 +66,12 @@ keepsum_release <- function(data, count, keep, epsilon, output, ...) {
     stop("Counts must be whole numbers, and some are not.", call. = FALSE)
   }
   data[[count]] <- format(counts, scientific = FALSE, trim = TRUE, digits = 17)
+  options <- list(...)
+  declared <- character()
+  if (!any(c("categories", "domain", "within") %in% names(options))) {
+    factors <- names(data)[vapply(data, is.factor, TRUE)]
+    declared <- vapply(factors, function(name) declaration(name, levels(data[[name]])), "")
+  }
   for (name in setdiff(names(data), count)) {
     data[[name]] <- as.character(data[[name]])
   }
@@ -74,9 +85,22 @@ keepsum_release <- function(data, count, keep, epsilon, output, ...) {
   file <- file.path(folder, "data.csv")
   utils::write.csv(data, file, row.names = FALSE, fileEncoding = "UTF-8", na = "")
   Sys.umask(before)
-  given <- list(keep = keep, epsilon = format(epsilon, scientific = FALSE, digits = 15), output = output, ...)
+  given <- c(list(keep = keep, epsilon = format(epsilon, scientific = FALSE, digits = 15), output = output), options)
+  if (length(declared)) {
+    given$categories <- unname(declared)
+  }
   run(c("release", file, "--no-spec", "--count", count, flags(given), "--yes"))
   read_release(output, verify = FALSE) # it has just been made
+}
+
+#' The categories of an axis, as --categories has them.
+#' @noRd
+declaration <- function(name, labels) {
+  quoted <- ifelse(grepl("[^[:alnum:]_ -]", c(name, labels)), paste0('"', c(name, labels), '"'), c(name, labels))
+  if (any(grepl('"', c(name, labels), fixed = TRUE))) {
+    stop("Names and levels must have no double quotes. Declare the categories by domain = a file.", call. = FALSE)
+  }
+  paste0(quoted[1], "=", paste(quoted[-1], collapse = ","))
 }
 
 #' Options as words of the command.
