@@ -11,6 +11,7 @@ import keepsum as ks
 from desk.asking import opened, release
 from keepsum.desk import deriving, finished
 from keepsum.releasing.release import Prepared
+from keepsum.specs.writing import toml_of
 from support import mostly_audit
 
 
@@ -193,3 +194,16 @@ def test_a_release_that_cannot_be_mended_stays_as_it_was(tmp_path, monkeypatch):
     desk.releasing.wait(None)
     assert "The release stays as it was drawn, with negative counts:" in browser.page("/release")
     assert desk.finished is drawn
+
+
+def test_the_draft_can_be_downloaded_as_a_spec():
+    browser, desk = opened()
+    assert browser.get("/keepsum.toml").status == 404
+    browser.upload("sparse.csv", SPARSE.encode())
+    browser.form("/keep", {"margin": "1"})
+    page = browser.page("/release")
+    assert f'href="{browser.guard.base}/keepsum.toml"' in page
+    answer = browser.get("/keepsum.toml")
+    assert answer.status == 200
+    assert answer.text == toml_of(desk.draft.spec)
+    assert 'margins = [["sex"]]' in answer.text

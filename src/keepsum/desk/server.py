@@ -32,6 +32,7 @@ from keepsum.desk.views import fixes_for
 from keepsum.errors import InputError, KeepsumError
 from keepsum.sources.uploads import Upload
 from keepsum.specs.spec import Spec
+from keepsum.specs.writing import toml_of
 
 # Forms: each changes the draft and goes back to its page, which says why if it was refused.
 
@@ -238,6 +239,7 @@ class ReleaseForms:
             *(post(path, answer) for path, answer in forms_of_it.items()),
             get("/release.zip", self.download),
             get("/report", self.report),
+            get("/keepsum.toml", self.spec),
         ]
 
     def _doing(self, action: Callable[[], str | None]) -> Response:
@@ -291,6 +293,14 @@ class ReleaseForms:
         if report is None:
             return Response(status_code=404)
         return HTMLResponse(report, headers={"content-security-policy": own_policy(report)})
+
+    def spec(self, _: Request) -> Response:
+        """The draft as a spec, for the same table next month."""
+        draft = self.desk.draft
+        if draft is None:
+            return Response(status_code=404)
+        headers = {"content-disposition": 'attachment; filename="keepsum.toml"'}
+        return PlainTextResponse(toml_of(draft.spec), headers=headers)
 
 
 def own_policy(report: str) -> str:
