@@ -433,18 +433,21 @@ def test_a_second_table_of_other_axes_is_charged_and_one_of_other_categories_onc
     (here / "ages.csv").write_text(AGES)
     second = ["release", "ages.csv", "--axes", "county,age", "--count", "n", "--yes", "--ledger", "l.db"]
     more = [*second, "--keep", "county", "--epsilon", "0.25"]
+    message = refused(run(*more, "-o", "ages-r.csv"))
+    assert "nobody has said that they count the same people. Say so, or declare" in message
+    assert "count the same people" in words(run("ledger", "domain", "l.db", "--same-people"))
     assert "leaves 0.5 of 1" in words(run(*more, "-o", "ages-r.csv"))
     (here / "third.csv").write_text(f"{COUNTS}Gamma,f,9\nGamma,m,4\n")
     third = ["release", "third.csv", "--count", "n", "--yes", "--ledger", "l.db", "--keep-total", "--epsilon", "0.1"]
     message = refused(run(*third, "-o", "third-r.csv"))
     assert "cannot: the categories of 'county' are not the same in all of them" in message
-    assert "Declare the dataset's full cross-classification (keepsum ledger domain)" in message
+    assert "declare the full cross-classification (keepsum ledger domain)" in message
     (here / "all.toml").write_text('county = ["Alpha", "Beta", "Gamma"]\nsex = ["f", "m"]\nage = ["old", "young"]\n')
     done = run("ledger", "domain", "l.db", "--domain", "all.toml", "--note", "all counties")
     assert "Domain county 3, sex 2, age 2: 12 cells" in words(done)
     words(run(*third, "-o", "third-r.csv"))
     message = refused(run("ledger", "domain", "l.db"))
-    assert "--domain must name a file" in message
+    assert "Cells must be given with --domain or --same-people, and not both." in message
     message = refused(run("ledger", "init", "l.db", "--dataset", "pop", "--budget", "2"))
     assert "Use keepsum ledger budget to change its budget" in message
 

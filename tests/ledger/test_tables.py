@@ -5,8 +5,10 @@ from fractions import Fraction
 import pytest
 
 import keepsum as ks
+from keepsum.ledger import person
 from keepsum.ledger.assessment import UNCHECKED
 from keepsum.ledger.person import NO_CELLS
+from keepsum.ledger.showing import dataset_topics
 from ledger.making import COLUMNS, DOMAIN, ROWS, TABLE, Undrawn, charge, laplace
 from test_arguments import check_message
 
@@ -152,9 +154,12 @@ AGE = ks.Domain({"county": ["Alpha", "Beta"], "age": ["young", "old"]})
 THIRD = ks.Domain({"county": ["Alpha", "Beta", "Gamma"]})
 
 
-def test_without_a_domain_tables_are_put_together_by_their_axes(ledger):
+def test_tables_of_the_same_people_are_put_together_by_their_axes(ledger):
     """As if all their axes had been declared."""
     charge(ledger, laplace(TENTH))
+    (after,) = ledger.assess(grand(AGE))
+    assert after.after.unchecked  # until somebody says so
+    ledger.set_domain("data", same_people=True)
     charge(ledger, grand(AGE))
     refused(ledger, grand(COUNTY), "together determine 2 cells of this table")  # which the first one keeps
     charge(ledger, laplace(TENTH, COLUMNS))
@@ -168,10 +173,11 @@ def test_totals_of_tables_of_other_axes_fix_cells_together(tmp_path):
     women = ks.Invariants.subsets(4, [[0]]).over(DOMAIN)
     alpha = ks.Invariants.subsets(4, [[0, 1]]).over(AGE)
     whole = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"], "age": ["young", "old"]})
-    for options in ({}, {"domain": whole}):
-        ledger = ks.Ledger.create(tmp_path / f"{len(options)}.db", budget=ks.Budget.per_unit(10), **options)
+    for options in ({"same_people": True}, {"domain": whole}):
+        ledger = ks.Ledger.create(tmp_path / f"{[*options]}.db", budget=ks.Budget.per_unit(10))
+        ledger.set_domain(None, **options)
         charge(ledger, laplace(TENTH, women))
-        refused(ledger, laplace(TENTH, alpha), "together determine 1 cell of the table of entry 3")
+        refused(ledger, laplace(TENTH, alpha), "together determine 1 cell of the table of entry [34]")
 
 
 def test_other_categories_of_an_axis_must_be_declared(ledger):
@@ -205,6 +211,9 @@ def test_with_a_domain_everything_is_checked(declared):
 def test_a_budget_per_person_needs_cells_that_can_be_put_together(tmp_path):
     ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget(10))
     charge(ledger, laplace(TENTH))
+    problem = "nobody has said that they count the same people"
+    assert refused(ledger, grand(AGE), "cannot: ", ks.BudgetError) == str(ks.BudgetError(NO_CELLS.format(problem)))
+    ledger.set_domain(None, same_people=True)
     problem = "the categories of 'county' are not the same in all of them"
     assert refused(ledger, grand(THIRD), "cannot: ", ks.BudgetError) == str(ks.BudgetError(NO_CELLS.format(problem)))
     few = AGE.without({"age": "old", "county": "Beta"})
@@ -225,8 +234,8 @@ def test_a_second_table_of_other_axes_costs_what_it_does_with_declared_cells(tmp
     second = laplace(TENTH, ks.Invariants.margins(AGE, kept))
     for each in (ledger, known):
         charge(each, laplace(TENTH))
-        if declared and each is ledger:
-            each.set_domain(None, whole)
+        if each is ledger:
+            each.set_domain(None, **({"domain": whole} if declared else {"same_people": True}))
         charge(each, second)
     assert ledger.standing().spent == known.standing().spent
     assert ledger.standing().distance == known.standing().distance
@@ -237,12 +246,75 @@ def test_a_second_table_of_other_axes_costs_what_it_does_with_declared_cells(tmp
 def test_gaussian_tables_of_other_axes_count_in_l1(tmp_path):
     """In l2 a change of the whole may be longer in a margin, so that rho counts at the l1 distance."""
     ledger = ks.Ledger.create(tmp_path / "a.db", budget=ks.Budget(rho=10))
+    ledger.set_domain(None, same_people=True)
     for keep in (ROWS, ks.Invariants.margins(AGE, [[]])):
         charge(ledger, ks.plan(keep=keep, mechanism=ks.Gaussian(sigma=10)))
     assert ledger.standing().distance.norm == "l1"
     alone = ks.Ledger.create(tmp_path / "b.db", budget=ks.Budget(rho=10))
     charge(alone, ks.plan(keep=ROWS, mechanism=ks.Gaussian(sigma=10)))
     assert alone.standing().distance.norm == "l2"
+
+
+def test_cells_are_not_declared_so_that_less_is_spent(tmp_path):
+    """Nor so that a cell of a table is none of the dataset."""
+    ledger = ks.Ledger.create(tmp_path / "a.db", budget=ks.Budget(4))
+    charge(ledger, laplace(1))
+    before = ledger.head
+    with pytest.raises(ks.InputError, match="Every cell of the table of entry 3 must be one of the dataset"):
+        ledger.set_domain(None, DOMAIN.without({"county": "Beta", "sex": "m"}))
+    assert ledger.head == before
+    work = {"job": ["none", "yes", "no"]}
+    ledger = ks.Ledger.create(tmp_path / "b.db", budget=ks.Budget(10), domain=DOMAIN * ks.Domain(work))
+    charge(ledger, grand(DOMAIN))
+    charge(ledger, grand(ks.Domain({"job": ["yes", "no"]})))
+    before = ledger.standing().spent
+    with pytest.raises(ks.InputError, match="What counts as spent must not become less"):
+        ledger.set_domain(None, DOMAIN * ks.Domain({"job": ["yes", "no"]}))
+    with pytest.raises(ks.InputError, match="What counts as spent must not become less"):
+        ledger.set_domain(None, same_people=True)
+    assert ledger.standing().spent == before
+    for wrong in ({}, {"domain": DOMAIN, "same_people": True}):
+        with pytest.raises(ks.InputError, match="and not both"):
+            ledger.set_domain(None, **wrong)
+
+
+def test_declared_cells_that_show_everything_are_told(tmp_path, monkeypatch):
+    """What has happened cannot be refused, and the ledger can be shown afterwards."""
+    ledger = ks.Ledger.create(tmp_path / "a.db", budget=ks.Budget.per_unit(10))
+    charge(ledger, laplace(TENTH))
+
+    def everything(*_):
+        raise ks.PlanError("The kept totals of these releases together determine every cell. Keep fewer totals.")
+
+    monkeypatch.setattr(person, "together", everything)
+    with pytest.warns(ks.LedgerWarning, match="together determine every cell"):
+        ledger.set_domain(None, DOMAIN)
+    assert any("determine every cell" in line for _, lines in dataset_topics(ledger.dataset()) for line in lines)
+
+
+def test_the_order_of_categories_is_not_what_tables_share(ledger):
+    """A parent's categories in another order: nested ones keep their parents."""
+    states = ks.Domain({"state": ["IL", "WI"], "sex": ["f", "m"]})
+    counties = {"state": ["WI", "IL"], "county": {"WI": ["Dane"], "IL": ["Cook", "Lake"]}}
+    nested = ks.Domain(counties, within={"county": "state"})
+    ledger.set_domain(None, same_people=True)
+    charge(ledger, laplace(TENTH, ks.Invariants.margins(states, [["sex"]])))
+    charge(ledger, laplace(TENTH, ks.Invariants.margins(nested, [["state"]])))
+    assert not ledger.standing().unchecked
+    assert ledger.dataset().cells.domain.categories("county") == (("IL", "Cook"), ("IL", "Lake"), ("WI", "Dane"))
+
+
+def test_too_many_axes_together_are_no_traceback(ledger):
+    ledger.set_domain(None, same_people=True)
+    for letter in "ab":
+        axes = {f"{letter}{k}": ["x"] for k in range(40)} | {f"{letter}{k}": ["x", "y"] for k in (40, 41)}
+        charge(ledger, grand(ks.Domain(axes)))
+    assert ledger.standing().unchecked
+
+
+def test_releases_that_are_only_planned_have_no_numbers(ledger):
+    with pytest.raises(ks.PlanError, match="of the table of a release before it"):
+        ledger.assess([pair(0, 1), pair(1, 2), pair(0, 2)])
 
 
 def test_a_release_is_withdrawn_once_and_stays_charged(tmp_path):
@@ -256,8 +328,12 @@ def test_a_release_is_withdrawn_once_and_stays_charged(tmp_path):
     assert [each.withdrawn is not None for each in ledger.spends()] == [True, False]
     with pytest.raises(ks.InputError, match=r"is withdrawn already, in 8\."):
         ledger.withdraw(spend.number)
-    with pytest.raises(ks.InputError, match="Entry 3 must be the charge of a release"):
-        ledger.withdraw(3)
+    for wrong in (3, -1, 0, 10**5000):
+        with pytest.raises(ks.InputError, match="The entry must be the charge of a release"):
+            ledger.withdraw(wrong)
+    for wrong in ("x", None, True, 1.0, second):
+        with pytest.raises(ks.InputError, match="by its certificate or the number of its entry"):
+            ledger.withdraw(wrong)
     with pytest.raises(ks.InputError, match="must be one of this ledger"):
         ledger.withdraw(laplace(TENTH).release(TABLE).certificate)
     again = ks.Ledger.open(ledger.path)

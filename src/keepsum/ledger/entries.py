@@ -326,10 +326,13 @@ class BudgetEntry(Record, frozen=True, tag="budget", tag_field="entry"):
 
 
 class DomainEntry(Record, frozen=True, tag="domain", tag_field="entry"):
-    """The full cross-classification of a dataset was declared, or declared anew, after it was entered."""
+    """What the tables of a dataset are tables of was declared, or declared anew, after it was entered."""
 
     dataset: Name
-    domain: DomainRecord
+    domain: Annotated[DomainRecord | None, Meta(description="The full cross-classification.")] = None
+    same_people: Annotated[
+        bool, Meta(description="Instead: every table counts the same people, so that it is one of all axes together.")
+    ] = False
     note: Note | None = None
 
 

@@ -13,7 +13,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from keepsum._arguments import check_path, check_text, check_whole
+import numpy as np
+
+from keepsum._arguments import check_flag, check_path, check_text, check_whole
 from keepsum._holding import record_in
 from keepsum._saying import arg, the
 from keepsum._text import type_of
@@ -223,22 +225,39 @@ class Ledger:
             record = BudgetRecord.of(as_budget(budget))
             transaction.append(encoded(BudgetEntry(dataset=dataset.name, budget=record, note=_checked_note(note))))
 
-    def set_domain(self, name: str | None, domain: Domain, note: str | None = None) -> None:
-        """Declare the full cross-classification of a dataset later, or another one; every table so far must be of it.
+    def set_domain(
+        self, name: str | None, domain: Domain | None = None, *, same_people: bool = False, note: str | None = None
+    ) -> None:
+        """Declare what the tables of a dataset are tables of, later or anew.
 
-        What one person loses in all releases together, and what their kept totals fix together, follows from the axes
-        of all tables where nothing is declared. Declare them where tables have different categories of one axis, or
-        leave out cells.
+        Parameters
+        ----------
+        name
+            The dataset.
+        domain
+            Its full cross-classification: every table so far must be a table of it.
+        same_people
+            Instead: every table counts the same people, each of whom has one category of each axis; axes of one name
+            have the same categories in every table. The cells are then all combinations of all axes.
+        note
+            Who says so, and why.
+
+        Raises
+        ------
+        InputError
+            If a table so far does not fit, or less would count as spent.
         """
-        cells = _cells(domain)
+        if (domain is None) != check_flag(same_people, f"{arg.same_people}"):
+            raise InputError(f"Cells must be given by {arg.domain}, or by {arg.same_people(True)}, and not both.")
+        cells = None if domain is None else _cells(domain)
         with self._writing() as (transaction, state):
             dataset = state.dataset(name)
-            for number, table in dataset.tables.items():
-                KeptTable.of(table, number, domain)
-            entry = DomainEntry(dataset=dataset.name, domain=cells, note=_checked_note(note))
+            entry = DomainEntry(dataset=dataset.name, domain=cells, same_people=same_people, note=_checked_note(note))
+            after = replace(dataset, distances={}, focused={}, checked=[])
+            after.declare(entry)
+            _check_cells(dataset, after)
             transaction.append(encoded(entry))
-        disclosed = newly_fixed_in(self.dataset(name))
-        for sentence in disclosed:
+        for sentence in newly_fixed_in(self.dataset(name)):
             warnings.warn(f"The cells are declared, but: {sentence}", LedgerWarning, stacklevel=2)
 
     def withdraw(self, release: AnyCertificate | int, note: str | None = None) -> Spend:
@@ -249,10 +268,16 @@ class Ledger:
         with self._writing() as (transaction, state):
             if isinstance(release, int) and not isinstance(release, bool):
                 if release not in state.spends:
-                    raise InputError(f"Entry {release:,} must be the charge of a release, and is not.")
+                    raise InputError(f"The entry must be the charge of a release, and {_shown(release)} is not.")
                 spend = state.spends[release]
             else:
-                spend = charged_as(record_in(release, CertificateRecord), state)
+                certificate = record_in(release, CertificateRecord)
+                if not isinstance(certificate, CertificateRecord):
+                    raise InputError(
+                        "A release must be given by its certificate or the number of its entry, got "
+                        f"{type_of(release)}."
+                    )
+                spend = charged_as(certificate, state)
             if spend.withdrawn is not None:
                 raise InputError(
                     f"The release of entry {spend.number:,} is withdrawn already, in {spend.withdrawn.number:,}."
@@ -488,6 +513,27 @@ def _dataset_entry(name: str, budget: Budget | Number, domain: Domain | None, no
     checked_name, record = _checked_name(name), BudgetRecord.of(as_budget(budget))
     cells = None if domain is None else _cells(domain)
     return DatasetEntry(dataset=checked_name, budget=record, domain=cells, note=_checked_note(note))
+
+
+def _check_cells(before: Dataset, after: Dataset) -> None:
+    """Refuse cells that not every table is a table of, or under which less counts as spent."""
+    together = after.cells
+    if after.tables and together.domain is None:
+        raise InputError(f"Tables of the dataset must be ones whose cells can be put together: {together.problem}.")
+    for number, table in after.tables.items():
+        kept = KeptTable.of(table, number, together.domain)
+        if len(np.unique(kept.place[kept.place >= 0])) < kept.cells.size:
+            raise InputError(f"Every cell of the table of {kept.shown} must be one of the dataset, and some are not.")
+    old, new = standing(before).spent, standing(after).spent
+    if old is not None and new is not None and before.budget.amount(new) < before.budget.amount(old):
+        raise InputError(
+            "What counts as spent must not become less, and with these cells it would. Declare all categories that a "
+            "person may have."
+        )
+
+
+def _shown(number: int) -> str:
+    return f"{number:,}" if 0 <= number < 10**12 else "another number"
 
 
 def _cells(domain: Domain) -> DomainRecord:

@@ -38,8 +38,8 @@ from keepsum.tables.origins import Records, changes_of, subject_of
 # The kept totals of all releases of a dataset together: what they determine, and what they leave protected.
 #
 # Tables are lifted to the full cross-classification of the dataset, in which each of their cells is a sum of cells.
-# Where none was declared, it is that of all axes, if those of one name are alike in all tables. Tables of truncated
-# records are sums of one table only if they count the same records: ``count_apart`` finds the others.
+# Where none was declared, it is that of all axes, if somebody says that all tables count the same people. Tables of
+# truncated records are sums of one table only if they count the same records: ``count_apart`` finds the others.
 
 SHOWN_CELLS = 5
 
@@ -94,7 +94,9 @@ class KeptTable:
     @property
     def shown(self) -> str:
         """Where the table is described, in words."""
-        return "this release" if self.number is None else f"entry {self.number:,}"
+        if self.number is None:
+            return "this release"
+        return f"entry {self.number:,}" if self.number > 0 else "a release before it"
 
     @cached_property
     def sums(self) -> sparse.csr_array:
@@ -202,12 +204,16 @@ def check_joint(earlier: Sequence[KeptTable], new: KeptTable) -> None:
 
 def newly_fixed_in(dataset: Dataset) -> list[str]:
     """Cells of a dataset that the kept totals of all releases determine, where they may: others were refused."""
-    if not (dataset.has_imports or dataset.was_declared_later) and dataset.is_one_table():
+    later = dataset.was_declared_later
+    if not (dataset.has_imports or later) and dataset.is_one_table():
         return []
-    base = dataset.cells.domain if len(dataset.tables) > 1 else None
+    base = dataset.cells.domain if len(dataset.tables) > (0 if later else 1) else None
     if base is None:
         return []
-    return newly_fixed([KeptTable.of(table, number, base) for number, table in dataset.tables.items()])
+    try:
+        return newly_fixed([KeptTable.of(table, number, base) for number, table in dataset.tables.items()])
+    except PlanError as error:
+        return [f"{error.problem} Nothing that was released protects anybody then."]
 
 
 def newly_fixed(tables: Sequence[KeptTable]) -> list[str]:
@@ -246,7 +252,9 @@ def _named(domain: Domain, cells: npt.NDArray[np.int64]) -> tuple[str, str]:
 
 
 def _entries(tables: Sequence[KeptTable]) -> str:
-    numbers = [f"{table.number:,}" for table in tables if table.number is not None]
+    numbers = [f"{table.number:,}" for table in tables if table.number is not None and table.number > 0]
+    if len(numbers) < len(tables):  # some are only planned
+        return "the releases before it"
     few = numbers[:SHOWN_CELLS] + (["others"] if len(numbers) > SHOWN_CELLS else [])
     if len(few) == 1:
         return f"the table of entry {few[0]}"
@@ -294,8 +302,8 @@ def _lifted_part(part: DeclaredTotals, cells: Domain, dataset: Domain, place: np
 # the proofs.
 
 NO_CELLS = (
-    "A budget per person must be for tables whose cells can be put together, and these cannot: {}. Declare the "
-    f"dataset's full cross-classification ({the.call('ledger.set_domain')}), or use a budget per unit of distance, "
+    "A budget per person must be for tables whose cells can be put together, and these cannot: {}. Say so, or declare "
+    f"the full cross-classification ({the.call('ledger.set_domain')}), or use a budget per unit of distance, "
     f"{arg.per_unit:with}."
 )
 COUNTED_ALIKE = "with the same unit and bound, and by the first of the same columns in the same order"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from hashlib import sha256
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -36,7 +36,8 @@ from keepsum.ledger.store import Link
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.focus import Level
 from keepsum.releasing.codec import cells_record, domain_of, stated_level
-from keepsum.releasing.facts import AxisRecord, DomainRecord, MechanismRecord
+from keepsum.releasing.facts import DomainRecord, MechanismRecord
+from keepsum.tables.axes import MAX_AXES
 from keepsum.tables.domain import Domain
 
 MOST_CELLS = 2**20  # of all tables together, if nobody declared them
@@ -136,6 +137,7 @@ class Dataset:
     spends: dict[int, Spend] = field(default_factory=dict)
     costs: Counter[CostRecord] = field(default_factory=Counter)
     first: CostRecord | None = None  # of the first release
+    same_people: bool = False  # whether somebody said that every table counts the same people
     was_declared_later: bool = False  # the cells, so that totals of releases before may fix some of them together
     shared: Counter[Shared] = field(default_factory=Counter)  # those of the costs that have shares for totals
     distances: dict[tuple[object, ...], Distance] = field(default_factory=dict)  # of one person, once worked out
@@ -166,14 +168,18 @@ class Dataset:
 
     @property
     def cells(self) -> CellsTogether:
-        """The cells of which those of every table are sums: as declared, or else from the axes of all tables."""
+        """The cells of which those of every table are sums: as declared, or those of all axes, or of the only table."""
         if self.domain_record is not None:
             return CellsTogether(self.domain, cells_key(self.domain_record))
+        if self.tables and not self.same_people and not self.is_one_table():
+            return CellsTogether(None, problem="nobody has said that they count the same people")
         return _cells_of(tuple(dict.fromkeys(msgspec.json.encode(table.domain) for table in self.tables.values())))
 
-    def declare(self, domain: DomainRecord) -> None:
+    def declare(self, entry: DomainEntry) -> None:
         """Take another full cross-classification; what was found under the one before does not hold any more."""
-        self.domain_record, self.was_declared_later = domain, True
+        if (entry.domain is None) != entry.same_people:
+            raise ValueError
+        self.domain_record, self.same_people, self.was_declared_later = entry.domain, entry.same_people, True
         self.__dict__.pop("domain", None)
         for found in (self.distances, self.focused, self.checked):
             found.clear()
@@ -274,7 +280,7 @@ class State:
                 budget = Decided(link.number, link.time, entry.budget.budget(), entry.note)
                 self.datasets[entry.dataset].budgets.append(budget)
             case DomainEntry():
-                self.datasets[entry.dataset].declare(entry.domain)
+                self.datasets[entry.dataset].declare(entry)
             case TableEntry():
                 self.datasets[entry.dataset].tables[link.number] = entry
             case SpendEntry():
@@ -327,15 +333,9 @@ def cells_key(record: DomainRecord) -> str:
     return _key(msgspec.json.encode(record))
 
 
-def _root(axis: AxisRecord, axes: dict[str, AxisRecord]) -> AxisRecord:
-    while axis.parent is not None:
-        axis = axes[axis.parent]
-    return axis
-
-
 @cache
 def _cells_of(tables: tuple[bytes, ...]) -> CellsTogether:
-    """The cells of tables whose axes are the same wherever they have the same name: all combinations of all axes.
+    """The cells of tables that count the same people: all combinations of all axes.
 
     Every person has one category of each axis, so that a table is a margin of these cells. That holds only if an axis
     has the same categories, nested alike, in every table that has it: of an axis with others nobody knows whether a
@@ -348,19 +348,26 @@ def _cells_of(tables: tuple[bytes, ...]) -> CellsTogether:
         return CellsTogether(domain_of(records[0]), cells_key(records[0]))
     if any(record.structural_zeros for record in records):
         return CellsTogether(None, problem="some of them leave out cells that cannot occur")
-    axes: dict[str, AxisRecord] = {}
+    axes: dict[str, list[Any]] = {}
+    within: dict[str, str] = {}
     alike: dict[str, str] = {}
-    for record in records:
-        cells = domain_of(record)
-        for axis in record.axes:
-            key = cells_key(cells_record(cells.project(cells.closure([axis.name]))))
-            if alike.setdefault(axis.name, key) != key:
-                return CellsTogether(None, problem=f"the categories of {axis.name!r} are not the same in all of them")
-            axes.setdefault(axis.name, axis)
-    first = {name: place for place, name in enumerate(axes)}
-    families = sorted(axes.values(), key=lambda axis: first[_root(axis, axes).name])  # each together, parents first
-    together = DomainRecord(axes=families, structural_zeros=[], taken_from_data=[], keeps_file_order=False)
-    roots = [len(axis.labels) for name, axis in axes.items() if not any(a.parent == name for a in axes.values())]
-    if math.prod(roots) > MOST_CELLS:
+    for cells in map(domain_of, records):
+        for name in cells.axes:
+            key = cells_key(cells_record(cells.project(cells.closure([name]))))
+            if alike.setdefault(name, key) != key:
+                return CellsTogether(None, problem=f"the categories of {name!r} are not the same in all of them")
+            axes.setdefault(name, list(cells.categories(name)))
+        within |= cells.within
+    leaves = math.prod(len(labels) for name, labels in axes.items() if name not in within.values())
+    if leaves > MOST_CELLS or len(axes) > MAX_AXES:
         return CellsTogether(None, problem=f"all their axes together have more than {MOST_CELLS:,} cells")
-    return CellsTogether(domain_of(together), cells_key(together))
+    first = {name: place for place, name in enumerate(axes)}
+    families = sorted(axes, key=lambda name: first[_root(name, within)])  # each together, parents first
+    together = Domain({name: axes[name] for name in families}, within)
+    return CellsTogether(together, cells_key(cells_record(together)))
+
+
+def _root(name: str, within: dict[str, str]) -> str:
+    while name in within:
+        name = within[name]
+    return name

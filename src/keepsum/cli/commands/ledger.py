@@ -49,8 +49,8 @@ The budget is the epsilon of one person, for a change of any one attribute under
 add up; Gaussian noise needs a --budget-delta, or a --budget-rho. With --per-unit it is per unit of l1 distance.
 
 Releases of different tables are put together: if their kept totals fix a cell that none fixes alone, the release is
-refused. Give --domain, the dataset's full cross-classification, if an axis has other categories in another table;
-keepsum ledger domain declares it later.
+refused. Give --domain, the dataset's full cross-classification, for that; keepsum ledger domain declares it later, or
+says that all tables count the same people.
 """
 BUDGET = """Change the budget of a dataset. The ledger keeps the old one too.
 
@@ -61,14 +61,17 @@ Examples:
 A delta that is not given stays as it was. A budget is of one person; where it was per unit of distance, --per-unit or
 --per-person says which it is now, and whoever changes that gives all its numbers.
 """
-DOMAIN = """Declare all categories of a dataset, its full cross-classification, after it was entered.
+DOMAIN = """Declare what the tables of a dataset are tables of, after it was entered.
 
 Examples:
 
     keepsum ledger domain ledger.db --dataset pop2010 --domain domain.toml --within county:state
 
-Without it, the cells of all tables together are those of all their axes, as long as axes of one name have the same
-categories in every table. Declare them where they have not. Every table so far must be a table of these cells.
+    keepsum ledger domain ledger.db --dataset pop2010 --same-people
+
+--same-people says that every table counts the same people, each of whom has one category of each axis. The cells are
+then those of all axes together, as long as axes of one name have the same categories in every table. Otherwise declare
+all categories with --domain. Every table so far must be one of these cells, and what is spent never becomes less.
 """
 WITHDRAW = """Mark a release as a mistake that is not to be used. It stays charged, because it was seen.
 
@@ -259,6 +262,9 @@ def domain(
     dataset: DatasetName = None,
     domain: DomainFile = None,
     within: Nested = None,
+    same_people: Annotated[
+        bool, typer.Option("--same-people", help="Instead: every table counts the same people.")
+    ] = False,
     note: NoteText = None,
     json: AsJson = False,
 ) -> None:
@@ -266,19 +272,20 @@ def domain(
     from keepsum.ledger.ledger import Ledger
 
     cells = _domain(domain, within)
-    if cells is None:
-        raise InputError(f"{arg.domain} must name a file with all categories, such as {arg.domain('domain.toml')}.")
+    if (cells is None) != same_people:
+        raise InputError(f"Cells must be given {arg.domain:with} or {arg.same_people}, and not both.")
     doing("reading the ledger")
     opened = Ledger.open(ledger)
     name = opened.dataset(dataset).name
     doing("writing the ledger")
-    opened.set_domain(name, cells, note)
+    opened.set_domain(name, cells, same_people=same_people, note=note)
     done(f"The cells of {name!r} are declared.")
+    words = None if cells is None else repr(cells)[7:-1]
     spent = in_shell(str(opened.standing(name)))
     if json:
-        show_json({"dataset": name, "domain": repr(cells)[7:-1], "spent": spent})
+        show_json({"dataset": name, "domain": words, "same_people": same_people, "spent": spent})
         return
-    typer.echo(f"Domain   {repr(cells)[7:-1]}")
+    typer.echo(f"Domain   {words or 'all axes of its tables, which count the same people'}")
     typer.echo(f"Spent    {spent}")
 
 
