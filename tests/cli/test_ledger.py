@@ -447,7 +447,7 @@ def test_a_second_table_of_other_axes_is_charged_and_one_of_other_categories_onc
     assert "Domain county 3, sex 2, age 2: 12 cells" in words(done)
     words(run(*third, "-o", "third-r.csv"))
     message = refused(run("ledger", "domain", "l.db"))
-    assert "Cells must be given with --domain or --same-people, and not both." in message
+    assert "Cells must be given by a file of all categories, or else --same-people, and not both." in message
     message = refused(run("ledger", "init", "l.db", "--dataset", "pop", "--budget", "2"))
     assert "Use keepsum ledger budget to change its budget" in message
 

@@ -273,7 +273,7 @@ def domain(
 
     cells = _domain(domain, within)
     if (cells is None) != same_people:
-        raise InputError(f"Cells must be given {arg.domain:with} or {arg.same_people}, and not both.")
+        raise InputError(f"Cells must be given by a file of all categories, or else {arg.same_people}, and not both.")
     doing("reading the ledger")
     opened = Ledger.open(ledger)
     name = opened.dataset(dataset).name
