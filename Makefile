@@ -18,7 +18,7 @@ SPARK_STAMP := $(SPARK_VENV)/.ready
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup setup-spark kernels wheel offline test audit audit-spark lint demo app examples bench bench-spark convergence fibres paper clean services java r-language
+.PHONY: help setup setup-spark kernels wheel offline test audit exhaustive audit-spark lint demo app examples bench bench-spark convergence fibres paper clean services java r-language
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,11 +62,17 @@ r-language:
 
 test: $(STAMP) kernels services  ## run the tests, some 25 minutes of CPU (fetches Debian's chromium and postgresql first when run as root)
 	@echo "keepsum: running the tests"
-	@$(BIN)/python -m pytest -n 2 -q -m "not audit" --durations=10 --durations-min=5
+	@$(BIN)/python -m pytest -n 2 -q -m "not audit and not exhaustive" --durations=10 --durations-min=5
 
 audit: $(STAMP) kernels services r-language audit-spark  ## run the tests that take long: in Spark and R, large tables, full grids, the paper in little
 	@echo "keepsum: running the long tests"
-	@$(BIN)/python -m pytest -n 2 -q -m "audit" --durations=10 --durations-min=5
+	@$(BIN)/python -m pytest -n 2 -q -m "audit and not exhaustive" --durations=10 --durations-min=5
+
+exhaustive: $(STAMP) kernels services  ## run the cases that CI leaves out, into experiments/out/exhaustive.txt with the date
+	@echo "keepsum: running the cases that make test and make audit leave out"
+	@mkdir -p experiments/out && { date -u +%F; git rev-parse HEAD; } >experiments/out/exhaustive.txt
+	@$(BIN)/python -m pytest -n 2 -q -m "exhaustive" >>experiments/out/exhaustive.txt; status=$$?; \
+		tail -n 20 experiments/out/exhaustive.txt; exit $$status
 
 audit-spark: $(SPARK_STAMP) kernels java  ## run the tests in Spark, on clusters of this machine (fetches Debian's Java first when run as root)
 	@echo "keepsum: running the tests in Spark"

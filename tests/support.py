@@ -22,6 +22,7 @@ from keepsum.specs.faces import in_shell
 HANG = 1800
 
 EVERY = 5  # `make test` has one case in so many of a test that takes long in all; the number stands here alone
+AUDITED = 2  # of the cases between, so many are in `make audit`, the others in `make exhaustive`
 
 R_PACKAGES = "library(jsonlite); library(testthat)"
 
@@ -143,12 +144,16 @@ def refusal(done: Any) -> int:
 
 
 def mostly_audit(names: str | Sequence[str], cases: Iterable[Any], **settings: Any) -> pytest.MarkDecorator:
-    """As ``pytest.mark.parametrize``; all but some of the cases, by their places, belong to ``make audit``."""
+    """As ``pytest.mark.parametrize``; all but some of the cases, by their places, belong to ``make audit``.
+
+    Some of these are in ``make exhaustive`` alone.
+    """
     several = len(names.split(",") if isinstance(names, str) else names) > 1
     marked = []
     for place, case in enumerate(cases):
         if not isinstance(case, ParameterSet):
             case = pytest.param(*case) if several else pytest.param(case)
-        audit = () if place % EVERY == 0 else (pytest.mark.audit,)
+        kept_for = "" if place % EVERY == 0 else "audit" if place % EVERY <= AUDITED else "exhaustive"
+        audit = (getattr(pytest.mark, kept_for),) if kept_for else ()
         marked.append(pytest.param(*case.values, marks=[*case.marks, *audit], id=case.id))
     return pytest.mark.parametrize(names, marked, **settings)

@@ -196,7 +196,10 @@ def test_which_cases_run_does_not_depend_on_which_are_asked_for():
 
     mark = mostly_audit("a, b", [(k, "x") for k in range(7)]).mark
     assert [case.values for case in mark.args[1]] == [(k, "x") for k in range(7)]
-    assert [[each.name for each in case.marks] for case in mark.args[1]] == [[], *[["audit"]] * 4, [], ["audit"]]
+    assert [[each.name for each in case.marks] for case in mark.args[1]] == [
+        *([], ["audit"], ["audit"], ["exhaustive"], ["exhaustive"]),
+        *([], ["audit"]),
+    ]
     (own,) = mostly_audit("a", [pytest.param((1, 2), marks=pytest.mark.audit, id="own")]).mark.args[1]
     assert (own.values, own.id, [each.name for each in own.marks]) == (((1, 2),), "own", ["audit"])
 
@@ -215,9 +218,10 @@ def recipe(target: str) -> str:
     return found[1]
 
 
-def test_make_test_and_make_audit_run_everything_between_them():
-    assert re.findall(r'-m "(.*)"', recipe("test")) == ["not audit"]
-    assert re.findall(r'-m "(.*)"', recipe("audit")) == ["audit"]
+def test_test_audit_and_exhaustive_run_everything_between_them():
+    assert re.findall(r'-m "(.*)"', recipe("test")) == ["not audit and not exhaustive"]
+    assert re.findall(r'-m "(.*)"', recipe("audit")) == ["audit and not exhaustive"]
+    assert re.findall(r'-m "(.*)"', recipe("exhaustive")) == ["exhaustive"]
 
 
 def test_ci_runs_lint_test_and_audit():

@@ -23,6 +23,7 @@ TESTS = HERE.parent
 LEAST, MOST = -(2**63), 2**63 - 1
 CHECKS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1")
 BOUNDS = ("-DKEEPSUM_BOUNDS", "-O1")
+QUICK = "not audit and not exhaustive"
 
 
 def compiled(target, *flags, sources=()):
@@ -280,7 +281,7 @@ def test_kernels_are_clean_under_sanitizers(tmp_path):
     found = checked(tmp_path / "checked.so", [sys.executable, "-c", EVERY, str(TESTS)], **variables)
     assert set(found.split()) == declared()
     files = [str(TESTS / "statistical" / name) for name in STATISTICAL]
-    pytest_command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not audit", *files]
+    pytest_command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", QUICK, *files]
     checked(tmp_path / "checked.so", pytest_command, **variables)
 
 
