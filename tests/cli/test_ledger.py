@@ -435,7 +435,8 @@ def test_a_second_table_of_other_axes_is_charged_and_one_of_other_categories_onc
     more = [*second, "--keep", "county", "--epsilon", "0.25"]
     message = refused(run(*more, "-o", "ages-r.csv"))
     assert "nobody has said that they count the same people. Say so, or declare" in message
-    assert "count the same people" in words(run("ledger", "domain", "l.db", "--same-people"))
+    assert "count the same people" in words(run("ledger", "domain", "l.db", "--same-people", "--note", "one register"))
+    assert "for tables that count the same people (one register)" in words(run("ledger", "show", "l.db"))
     assert "leaves 0.5 of 1" in words(run(*more, "-o", "ages-r.csv"))
     (here / "third.csv").write_text(f"{COUNTS}Gamma,f,9\nGamma,m,4\n")
     third = ["release", "third.csv", "--count", "n", "--yes", "--ledger", "l.db", "--keep-total", "--epsilon", "0.1"]
@@ -445,6 +446,7 @@ def test_a_second_table_of_other_axes_is_charged_and_one_of_other_categories_onc
     (here / "all.toml").write_text('county = ["Alpha", "Beta", "Gamma"]\nsex = ["f", "m"]\nage = ["old", "young"]\n')
     done = run("ledger", "domain", "l.db", "--domain", "all.toml", "--note", "all counties")
     assert "Domain county 3, sex 2, age 2: 12 cells" in words(done)
+    assert "age 2: 12 cells (all counties)" in words(run("ledger", "show", "l.db"))
     words(run(*third, "-o", "third-r.csv"))
     message = refused(run("ledger", "domain", "l.db"))
     assert "Cells must be given by a file of all categories, or else --same-people, and not both." in message

@@ -1,14 +1,18 @@
 """Releases of several tables of one dataset: what their totals fix together stops a release, in a sentence."""
 
+import contextlib
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 import keepsum as ks
 from keepsum.ledger import person
 from keepsum.ledger.assessment import UNCHECKED
+from keepsum.ledger.importing import told_of
 from keepsum.ledger.person import NO_CELLS
 from keepsum.ledger.showing import dataset_topics
+from keepsum.ledger.store import Store
 from ledger.making import COLUMNS, DOMAIN, ROWS, TABLE, Undrawn, charge, laplace
 from test_arguments import check_message
 
@@ -399,3 +403,17 @@ def test_many_long_quotients_do_not_make_a_ledger_useless(tmp_path):
     for k in range(8):
         charge(ledger, laplace(Fraction(1, 10**950 + 2 * k + 1) + Fraction(1, 100)))
     assert str(ks.Ledger.open(ledger.path).standing()).startswith("epsilon 0.08")
+
+
+def test_what_a_ledger_tells_of_a_release_that_failed_or_that_it_never_heard_of(tmp_path):
+    """A certificate that names such an entry: nothing says which table it is."""
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget(10))
+    certificate = laplace(TENTH).release(TABLE, ledger=ledger).certificate._record
+
+    with contextlib.suppress(OSError), ledger.charged(laplace(TENTH)) as receipt:
+        under_way = told_of(msgspec.structs.replace(certificate, ledger=receipt.record), Store(ledger.path))
+        raise OSError
+    assert under_way == (True, "entry 6 of dataset 'data', not withdrawn; it was not told which table that is")
+    failed = told_of(msgspec.structs.replace(certificate, ledger=receipt.record), Store(ledger.path))
+    assert failed == (False, "entry 6 is of a release that failed, so that there is none")
+    assert told_of(certificate, Store(ledger.path)) == (True, "entry 4 of dataset 'data', not withdrawn")

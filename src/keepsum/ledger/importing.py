@@ -109,7 +109,10 @@ def told_of(certificate: CertificateRecord, store: Store) -> tuple[bool, str]:
     if spend.withdrawn is not None:
         why = "" if spend.withdrawn.note is None else f" ({spend.withdrawn.note})"
         return False, f"withdrawn on {spend.withdrawn.time}{why}: it is not to be used"
-    return True, f"entry {spend.number:,} of dataset {spend.entry.dataset!r}, not withdrawn"
+    if spend.outcome == "failed":
+        return False, f"entry {spend.number:,} is of a release that failed, so that there is none"
+    unsure = "; it was not told which table that is" if spend.sha256 is None else ""
+    return True, f"entry {spend.number:,} of dataset {spend.entry.dataset!r}, not withdrawn{unsure}"
 
 
 def disclosed(dataset: Dataset, charge: Charge) -> str | None:

@@ -55,8 +55,11 @@ def dataset_topics(dataset: Dataset, all_releases: bool = False) -> list[tuple[s
 def _budgets(dataset: Dataset) -> list[str]:
     *earlier, last = dataset.budgets
     lines = [f"{last.budget}" + ("" if last.note is None else f" ({last.note})")]
+    note = "" if dataset.cells_note is None else f" ({dataset.cells_note})"
     if dataset.domain is not None:
-        lines.append(f"for tables of {repr(dataset.domain)[7:-1]}")
+        lines.append(f"for tables of {repr(dataset.domain)[7:-1]}{note}")
+    elif dataset.same_people:
+        lines.append(f"for tables that count the same people{note}")
     if earlier:
         lines[0] += f", since {last.time} (entry {last.number:,})"
     lines += [
@@ -196,6 +199,7 @@ def dataset_facts(dataset: Dataset) -> dict[str, object]:
         "words": str(now),
         "total": None if total is None else total.words,
         "person": topics.get("One person"),
+        "same_people": dataset.same_people,
         "joint_pinning_checked": not now.unchecked,
         "warnings": [*newly_fixed_in(dataset), *now.warnings, *now.notes, *_earlier(dataset)],
         "tables": {str(number): _table(table) for number, table in dataset.tables.items()},

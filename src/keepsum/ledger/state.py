@@ -137,6 +137,7 @@ class Dataset:
     spends: dict[int, Spend] = field(default_factory=dict)
     costs: Counter[CostRecord] = field(default_factory=Counter)
     first: CostRecord | None = None  # of the first release
+    cells_note: str | None = None  # who declared the cells later, and why
     same_people: bool = False  # whether somebody said that every table counts the same people
     was_declared_later: bool = False  # the cells, so that totals of releases before may fix some of them together
     shared: Counter[Shared] = field(default_factory=Counter)  # those of the costs that have shares for totals
@@ -180,6 +181,7 @@ class Dataset:
         if (entry.domain is None) != entry.same_people:
             raise ValueError
         self.domain_record, self.same_people, self.was_declared_later = entry.domain, entry.same_people, True
+        self.cells_note = entry.note
         self.__dict__.pop("domain", None)
         for found in (self.distances, self.focused, self.checked):
             found.clear()
